@@ -1,0 +1,236 @@
+"""The one typed dialogue that every part of listenwell reads and writes.
+
+All types are frozen and validated when they are made, compare by value, pickle (for process pools) and go
+to JSON and back without loss for any Unicode text, lone surrogates and NUL included.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from listenwell.errors import InputError
+from listenwell.labels import (
+    ACTS,
+    EMOTIONS,
+    EMOTIONS_AND_INTENTS,
+    MECHANISMS,
+    STRATEGIES,
+    TONES,
+    LabelSet,
+    expresses,
+)
+from listenwell.records import ALWAYS, Record, pairs, strings
+
+SPEAKER = "speaker"
+"""Who is listened to, where a corpus gives no other name."""
+LISTENER = "listener"
+"""Who listens and replies, where a corpus gives no other name."""
+
+Notes = tuple[tuple[str, str], ...]
+"""What a corpus says beside the text, as sorted (name, value) pairs; a mapping is accepted and frozen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factors(Record):
+    """What an utterance does and expresses; None means unknown.
+
+    As labels of a reply they are read from it, as a plan they are what a reply is meant to do:
+    CoMAE's hierarchy CM → DA → EM (§3), with the user's emotion before it.
+    """
+
+    emotion: str | None = None
+    """What the other person feels: one of the 32 emotions."""
+    mechanisms: tuple[str, ...] | None = None
+    """Which of ER, IP, EX the utterance uses (CM); () means none of them."""
+    act: str | None = None
+    """Dialogue act (DA): one of 9."""
+    tone: str | None = None
+    """Expressed emotion (EM): one of 10."""
+    intent: str | None = None
+    """Emotion or intent of the utterance itself: one of 41 (EmpatheticIntents)."""
+    strategy: str | None = None
+    """ESConv's support strategy: one of 8."""
+    levels: tuple[int, int, int] | None = None
+    """EPITOME's levels 0, 1, 2 of ER, IP, EX, where they are known; they fix the mechanisms."""
+
+    def __post_init__(self) -> None:
+        checks: tuple[tuple[str, LabelSet], ...] = (
+            ("emotion", EMOTIONS),
+            ("act", ACTS),
+            ("tone", TONES),
+            ("intent", EMOTIONS_AND_INTENTS),
+            ("strategy", STRATEGIES),
+        )
+        for name, labels in checks:
+            if (value := getattr(self, name)) is not None:
+                labels.check(value)
+        if self.mechanisms is not None:
+            chosen = {MECHANISMS.check(name) for name in strings("mechanisms", self.mechanisms)}
+            object.__setattr__(self, "mechanisms", tuple(name for name in MECHANISMS if name in chosen))
+        if self.levels is not None:
+            self._settle_levels()
+
+    def _settle_levels(self) -> None:
+        levels = tuple(self.levels or ())
+        if len(levels) != len(MECHANISMS):
+            raise InputError(f"Factors need three levels, not {len(levels)}.", "Give them for ER, IP and EX.")
+        present = tuple(name for name, level in zip(MECHANISMS, levels, strict=True) if expresses(level))
+        if self.mechanisms not in (None, present):
+            raise InputError(
+                f"The mechanisms {self.mechanisms} contradict the levels {levels}.", "Give one of the two."
+            )
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "mechanisms", present)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Record):
+    """One utterance of one person."""
+
+    speaker: str
+    text: str
+    factors: Factors | None = None
+    notes: Notes = ()
+
+    def __post_init__(self) -> None:
+        # Readers make one of these for every line of a corpus: the common case is two quick tests.
+        if type(self.text) is not str or not self.text or self.text.isspace():
+            raise InputError(f"A turn needs text, not {self.text!r}.", "Leave empty turns out.")
+        if type(self.speaker) is not str or not self.speaker:
+            raise InputError(f"A turn needs a speaker's name, not {self.speaker!r}.", "Name who said it.")
+        if self.notes:
+            object.__setattr__(self, "notes", pairs("notes", self.notes, str))
+
+    def note(self, name: str) -> str | None:
+        """The corpus's note of that name, if there is one."""
+        return dict(self.notes).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Persona(Record):
+    """What is known of a person, as sentences in the first person (PEC §3)."""
+
+    speaker: str
+    lines: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", strings("persona lines", self.lines))
+        if type(self.speaker) is not str or not self.speaker:
+            raise InputError(f"A persona needs a speaker's name, not {self.speaker!r}.", "Name whose it is.")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue(Record):
+    """Turns in order, and what is known of the people in it."""
+
+    turns: tuple[Turn, ...]
+    id: str = ""
+    personas: tuple[Persona, ...] = ()
+    listener: str = LISTENER
+    """Whose replies are learned, ranked or generated."""
+    situation: str | None = None
+    """What happened, in the speaker's own words, as written before the talk (EmpatheticDialogues)."""
+    emotion: str | None = None
+    """What the speaker felt: one of the 32 emotions."""
+    notes: Notes = ()
+
+    def __post_init__(self) -> None:
+        if type(self.turns) is not tuple:
+            object.__setattr__(self, "turns", tuple(self.turns))
+        if not self.turns:
+            raise InputError(f"The dialogue {self.id!r} has no turns.", "Give it at least one.")
+        if self.emotion is not None:
+            EMOTIONS.check(self.emotion)
+        if self.notes:
+            object.__setattr__(self, "notes", pairs("notes", self.notes, str))
+        if self.personas:
+            object.__setattr__(self, "personas", tuple(self.personas))
+            names = [persona.speaker for persona in self.personas]
+            if len(set(names)) != len(names):
+                raise InputError(f"The dialogue {self.id!r} has two personas of one person.", "Join them.")
+
+    def persona_of(self, speaker: str) -> Persona | None:
+        """What is known of one of the people, if anything is."""
+        return next((persona for persona in self.personas if persona.speaker == speaker), None)
+
+    def note(self, name: str) -> str | None:
+        """The corpus's note of that name, if there is one."""
+        return dict(self.notes).get(name)
+
+    def examples(self, everyone: bool = False) -> Iterator["Example"]:
+        """Each reply once, with the turns before it.
+
+        Args:
+            everyone: every turn but the first is a reply of its own speaker, instead of the listener's only.
+        """
+        for position in range(1, len(self.turns)):
+            reply = self.turns[position]
+            if everyone or reply.speaker == self.listener:
+                yield Example(replace(self, turns=self.turns[:position], listener=reply.speaker), reply)
+
+
+@dataclass(frozen=True, slots=True)
+class Example(Record):
+    """A reply to be learned or ranked, and the dialogue before it; `context.listener` is who replies."""
+
+    context: Dialogue
+    reply: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledText(Record):
+    """A text with its labels, from corpora that have no conversations."""
+
+    text: str
+    labels: tuple[str, ...]
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.text) is not str or not self.text or self.text.isspace():
+            raise InputError(f"A labelled text needs text, not {self.text!r}.", "Leave empty lines out.")
+        if type(self.labels) is not tuple:
+            object.__setattr__(self, "labels", strings("labels", self.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Scored(Record):
+    """A label and how likely it is."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Record):
+    """Something the listener could say, the plan behind it and how each judge scored it."""
+
+    text: str
+    plan: Factors | None = None
+    scores: tuple[tuple[str, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.scores:
+            object.__setattr__(self, "scores", pairs("scores", self.scores, float))
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Record):
+    """What the listener says, with everything it knows about why."""
+
+    text: str = field(metadata={"key": "reply"})
+    model: str
+    seed: int
+    emotion: tuple[Scored, ...] | None = field(default=None, metadata=ALWAYS)
+    """What it heard, the most likely first."""
+    plan: Factors | None = field(default=None, metadata=ALWAYS)
+    """What it meant to do."""
+    candidates: tuple[Candidate, ...] = field(default=(), metadata=ALWAYS)
+    """What else it could have said; the chosen one is among them."""
+    safety: Notes | None = field(default=None, metadata=ALWAYS)
+    timings: tuple[tuple[str, float], ...] = field(default=(), metadata=ALWAYS)
+    """Seconds by part."""
+    notices: tuple[str, ...] = ()
+    """What the user should know, such as that a long text was cut."""
+
+    def __post_init__(self) -> None:
+        if self.timings:
+            object.__setattr__(self, "timings", pairs("timings", self.timings, float))

@@ -1,0 +1,122 @@
+"""Where files live, and how they are written so that a killed process never leaves half of one."""
+
+import errno
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from listenwell.errors import InputError
+
+
+def cache_folder() -> Path:
+    """Where what can be made again is kept: LISTENWELL_CACHE, else the system's cache folder."""
+    import platformdirs
+
+    return Path(os.environ.get("LISTENWELL_CACHE") or platformdirs.user_cache_dir("listenwell")).expanduser()
+
+
+def data_folder() -> Path:
+    """Where corpora are looked for and downloaded to: LISTENWELL_DATA, else the system's data folder."""
+    import platformdirs
+
+    default = Path(platformdirs.user_data_dir("listenwell")) / "data"
+    return Path(os.environ.get("LISTENWELL_DATA") or default).expanduser()
+
+
+def sha256(path: Path) -> str:
+    """The sha256 sum of a file, as hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Say what a full or read-only disk means for the user, instead of a bare OSError."""
+    try:
+        yield
+    except OSError as error:
+        advice = {
+            errno.ENOSPC: "The disk is full: free some space, or name another folder.",
+            errno.EDQUOT: "Your disk quota is used up: free some space, or name another folder.",
+            errno.EACCES: "Choose a folder you may write to.",
+            errno.EROFS: "The disk is read-only: choose another folder.",
+        }.get(error.errno or 0)
+        if advice is None:
+            raise
+        raise InputError(f"Cannot write {path}.", advice) from error
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that takes its place under `path` only when all of it is on disk."""
+    path = path.expanduser()
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        aside = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            aside.chmod(0o666 & ~_umask())  # mkstemp makes private files; an export is an ordinary one
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_written_whole(folder: Path) -> Iterator[Path]:
+    """A folder to fill that takes its place only when all of it is on disk; one already there is replaced.
+
+    The old folder is moved aside before the new one is moved in. A kill between the two moves leaves it
+    under `.NAME.previous`, from where `recover` brings it back.
+    """
+    folder = folder.expanduser()
+    with disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+        try:
+            yield aside
+            for path in [*aside.rglob("*"), aside]:
+                _sync(path)
+            aside.chmod(0o777 & ~_umask())
+            previous = _previous(folder)
+            if folder.exists():
+                shutil.rmtree(previous, ignore_errors=True)
+                folder.rename(previous)
+            aside.rename(folder)
+            _sync(folder.parent)
+            shutil.rmtree(previous, ignore_errors=True)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def recover(folder: Path) -> None:
+    """Bring back the previous folder if a kill left only that."""
+    previous = _previous(folder)
+    if not folder.exists() and previous.exists():
+        previous.rename(folder)
+
+
+def _previous(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.previous")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

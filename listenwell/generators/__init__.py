@@ -1,0 +1,8 @@
+"""Models that speak: each turns a dialogue into replies."""
+
+from listenwell.registry import Registry
+
+GENERATORS: Registry[type] = Registry(
+    "model", {"prompted": "listenwell.generators.prompted:Prompted"}
+)
+"""Name to class; `Listener.load(model=NAME)` takes these."""

@@ -1,0 +1,78 @@
+"""A dialogue as a ChatML prompt within a token budget.
+
+Marks are special tokens, put in by number; everything a person wrote is text between them. The system
+turn with the persona always stays, the newest turn always stays, the oldest turns go first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from listenwell.dialogue import Dialogue
+from listenwell.errors import InputError
+from listenwell.runtime.base import Runtime
+
+START, END = "<|im_start|>", "<|im_end|>"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Tokens ready for an engine, and what the user should know about them."""
+
+    tokens: tuple[int, ...]
+    notices: tuple[str, ...] = ()
+
+
+def stop_tokens(runtime: Runtime) -> frozenset[int]:
+    """What ends a turn: its end mark, or the start of another."""
+    return frozenset({runtime.vocabulary.special(END), runtime.vocabulary.special(START)})
+
+
+def build_prompt(
+    runtime: Runtime, dialogue: Dialogue, system: str, budget: int, shots: Sequence[tuple[str, str]] = ()
+) -> Prompt:
+    """The prompt for the listener's next turn.
+
+    Args:
+        runtime: whose vocabulary to use.
+        dialogue: ends with somebody else's turn; the listener's own persona goes into the system turn.
+        system: who the listener is.
+        budget: how many tokens the prompt may have.
+        shots: exchanges that show the model how to answer; they stand before the dialogue and always stay.
+    """
+    persona = dialogue.persona_of(dialogue.listener)
+    if persona and persona.lines:
+        system = f"{system}\nAbout you: {' '.join(persona.lines)}"
+    head = _turn(runtime, "system", runtime.encode(system))
+    for said, answer in shots:
+        head += _turn(runtime, "user", runtime.encode(said))
+        head += _turn(runtime, "assistant", runtime.encode(answer))
+    tail = [runtime.vocabulary.special(START), *runtime.encode("assistant\n")]
+    room = budget - len(head) - len(tail)
+    frame = len(_turn(runtime, "user", []))
+    if room < frame + budget // 4:  # less than a quarter for what was said is no conversation
+        raise InputError(
+            f"The persona and the instructions take {len(head)} of {budget} tokens: too little is left for the talk.",
+            "Give fewer or shorter persona lines.",
+        )
+    notices: list[str] = []
+    kept: list[list[int]] = []
+    for turn in reversed(dialogue.turns):
+        text = runtime.encode(turn.text)
+        if not kept and len(text) + frame > room:
+            left_out = len(text) - (room - frame)
+            text = text[left_out:]
+            notices.append(f"The text was too long: its first {left_out} tokens were left out.")
+        tokens = _turn(runtime, "assistant" if turn.speaker == dialogue.listener else "user", text)
+        if len(tokens) > room:
+            break
+        kept.append(tokens)
+        room -= len(tokens)
+    if dropped := len(dialogue.turns) - len(kept):
+        notices.append(f"The talk is long: the {dropped} oldest turns were left out.")
+    body = [token for tokens in reversed(kept) for token in tokens]
+    return Prompt((*head, *body, *tail), tuple(notices))
+
+
+def _turn(runtime: Runtime, role: str, text: list[int]) -> list[int]:
+    mark = runtime.vocabulary.special
+    return [mark(START), *runtime.encode(f"{role}\n"), *text, mark(END), *runtime.encode("\n")]

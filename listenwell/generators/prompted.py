@@ -1,0 +1,83 @@
+"""The first listener: an instruction-tuned model with a short system prompt, nothing trained."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from listenwell.dialogue import Candidate, Dialogue, Factors
+from listenwell.generators.base import Speech
+from listenwell.generators.chatml import build_prompt, stop_tokens
+from listenwell.generators.decoding import Decoding
+from listenwell.generators.ending import Ending
+from listenwell.generators.wording import word_reply
+from listenwell.runtime.base import Runtime
+from listenwell.weights import find_weights
+
+SYSTEM = (
+    "You are a kind friend who listens. Reply in one or two short sentences: show that you understand how "
+    "the person feels, then ask a short question."
+)
+SHOTS = (
+    (
+        "My sister finally had her baby!",
+        "Oh, how wonderful, you must be so happy for her! Have you met the little one yet?",
+    ),
+    (
+        "I failed my driving test again.",
+        "Again, after all that practice? That must be really frustrating. What went wrong this time?",
+    ),
+    (
+        "There was a strange noise in the kitchen and I was home alone.",
+        "That sounds scary, especially with nobody there. Did you find out what it was?",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class PromptedConfig:
+    """Settings of the prompted listener."""
+
+    base: str = "smollm2-135m-instruct"
+    """A base model's name; see `listenwell.weights`."""
+    system: str = SYSTEM
+    shots: tuple[tuple[str, str], ...] = SHOTS
+    """Exchanges that show how to answer; a model this small copies a manner better than it obeys."""
+    prompt_tokens: int = 1024
+    """Budget of the prompt: system turn, persona and the latest turns."""
+    decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.3))
+    """Cooler than elsewhere: of a model that was not trained for this, only the likeliest words make sense."""
+    ending: Ending = field(default_factory=Ending)
+
+
+class Prompted:
+    """Speaks by continuing a ChatML prompt."""
+
+    Config = PromptedConfig
+
+    def __init__(self, config: PromptedConfig, runtime: Runtime) -> None:
+        self.config = config
+        self.runtime = runtime
+        self.name = f"prompted ({config.base})"
+
+    @classmethod
+    def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Prompted":
+        """Find the weights and start the engine; `weights` is the user's own folder."""
+        from listenwell.runtime.torch_engine import TorchRuntime
+
+        return cls(config, TorchRuntime.from_folder(find_weights(config.base, weights)))
+
+    def speak(
+        self,
+        dialogue: Dialogue,
+        plan: Factors | None,
+        seed: int,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Speech:
+        """One reply; a plan is not used, since nothing taught this model what one is."""
+        decoding = self.config.decoding
+        budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
+        prompt = build_prompt(self.runtime, dialogue, self.config.system, budget, self.config.shots)
+        text = word_reply(
+            self.runtime, prompt.tokens, decoding, self.config.ending, seed, stop_tokens(self.runtime), on_text
+        )
+        return Speech((Candidate(text, plan),), prompt.notices)

@@ -1,0 +1,234 @@
+"""Every label set of the field, once, with the mappings between them.
+
+Orders are those of the published label files, so that a label's index is the publisher's number.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from listenwell.errors import InputError, unknown_name
+
+
+@dataclass(frozen=True)
+class LabelSet:
+    """An ordered set of label names; the position of a label is its class number."""
+
+    kind: str
+    """What one of the labels is called in messages, such as "emotion"."""
+    labels: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.labels)
+
+    def __getitem__(self, number: int) -> str:
+        return self.labels[number]
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._numbers
+
+    def index(self, label: str) -> int:
+        """The class number of a label; an unknown label is an error that names the nearest ones."""
+        return self._numbers[self.check(label)]
+
+    def check(self, label: str) -> str:
+        """The label itself if it is one of ours; otherwise an error that names the nearest ones."""
+        if label not in self._numbers:
+            raise unknown_name(self.kind, label, self.labels)
+        return label
+
+    def match(self, label: str) -> str:
+        """The label a person meant: as `check`, but blind to case, spaces and hyphens."""
+        return self.check(_plain(label))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.labels)}
+
+
+def _plain(label: str) -> str:
+    """A label as we spell them: lower case, words joined by underscores."""
+    return "_".join(label.casefold().replace("-", " ").replace("_", " ").split())
+
+
+EMOTIONS = LabelSet(
+    "emotion",
+    tuple(
+        "afraid angry annoyed anticipating anxious apprehensive ashamed caring confident content devastated "
+        "disappointed disgusted embarrassed excited faithful furious grateful guilty hopeful impressed jealous "
+        "joyful lonely nostalgic prepared proud sad sentimental surprised terrified trusting".split()
+    ),
+)
+"""The 32 emotions of EmpatheticDialogues (Rashkin et al. 2019, Figure 2): what the speaker feels."""
+
+EMOTION_GROUPS = LabelSet(
+    "emotion group",
+    tuple(
+        "afraid angry guilty prepared hopeful grateful excited disappointed proud sad sentimental trusting "
+        "caring jealous lonely surprised".split()
+    ),
+)
+"""16 groups of near emotions; a group is named after its first member in GROUP_MEMBERS."""
+
+GROUP_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "afraid": ("afraid", "terrified", "anxious", "apprehensive"),
+        "angry": ("angry", "annoyed", "furious"),
+        "guilty": ("guilty", "embarrassed", "ashamed"),
+        "prepared": ("prepared", "anticipating"),
+        "hopeful": ("hopeful", "confident"),
+        "grateful": ("grateful", "content"),
+        "excited": ("excited", "joyful"),
+        "disappointed": ("disappointed", "disgusted"),
+        "proud": ("proud", "impressed"),
+        "sad": ("sad", "devastated"),
+        "sentimental": ("sentimental", "nostalgic"),
+        "trusting": ("trusting", "faithful"),
+        "caring": ("caring",),
+        "jealous": ("jealous",),
+        "lonely": ("lonely",),
+        "surprised": ("surprised",),
+    }
+)
+
+GROUP_OF_EMOTION: Mapping[str, str] = MappingProxyType(
+    {emotion: group for group, members in GROUP_MEMBERS.items() for emotion in members}
+)
+"""32 emotions to 16 groups."""
+
+INTENTS = LabelSet(
+    "intent",
+    tuple(
+        "agreeing acknowledging encouraging consoling sympathizing suggesting questioning wishing".split()
+    ),
+)
+"""The 8 empathetic response intents (Welivita & Pu 2020)."""
+
+EMOTIONS_AND_INTENTS = LabelSet("emotion or intent", (*EMOTIONS, *INTENTS, "neutral"))
+"""The 41 labels of the EmpatheticIntents classifier: 32 emotions, 8 intents, neutral."""
+
+MANUAL_INTENTS = LabelSet(
+    "hand-labelled intent",
+    tuple(
+        "acknowledging advising agreeing appreciating consoling disapproving encouraging "
+        "expressing_care_concern expressing_relief questioning sharing_experience sharing_opinions "
+        "suggesting sympathizing wishing".split()
+    ),
+)
+"""The 15 intents the EmpatheticIntents authors began with, of which 8 were frequent enough to keep."""
+
+ACTS = LabelSet(
+    "dialogue act",
+    tuple(
+        "acknowledging agreeing consoling encouraging questioning suggesting sympathizing wishing others".split()
+    ),
+)
+"""CoMAE's 9 dialogue acts (DA): the 8 intents and others."""
+
+MECHANISMS = LabelSet("mechanism", ("emotional_reaction", "interpretation", "exploration"))
+"""EPITOME's communication mechanisms (CM), in CoMAE's order ER, IP, EX."""
+
+MECHANISM_ABBREVIATIONS: Mapping[str, str] = MappingProxyType(
+    {"ER": "emotional_reaction", "IP": "interpretation", "EX": "exploration"}
+)
+
+LEVELS = LabelSet("level", ("no", "weak", "strong"))
+"""EPITOME's level of a mechanism in a reply; its number in the publisher's files is its position here."""
+
+TONES = LabelSet(
+    "expressed emotion",
+    tuple("admiration anger approval caring fear gratitude joy sadness surprise neutral".split()),
+)
+"""CoMAE's 10 emotions a reply can express (EM)."""
+
+GOEMOTIONS = LabelSet(
+    "GoEmotions label",
+    tuple(
+        "admiration amusement anger annoyance approval caring confusion curiosity desire disappointment "
+        "disapproval disgust embarrassment excitement fear gratitude grief joy love nervousness optimism pride "
+        "realization relief remorse sadness surprise neutral".split()
+    ),
+)
+"""The 27 emotions of GoEmotions and neutral (Demszky et al. 2020)."""
+
+TONE_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "admiration": ("admiration", "pride"),
+        "anger": ("anger", "annoyance", "disgust", "disapproval"),
+        "approval": ("approval", "realization"),
+        "caring": ("caring", "desire", "optimism"),
+        "fear": ("fear", "nervousness"),
+        "gratitude": ("gratitude", "relief"),
+        "joy": ("joy", "amusement", "excitement", "love"),
+        "sadness": ("sadness", "disappointment", "embarrassment", "grief", "remorse"),
+        "surprise": ("surprise", "confusion", "curiosity"),
+        "neutral": ("neutral",),
+    }
+)
+
+TONE_OF_GOEMOTION: Mapping[str, str] = MappingProxyType(
+    {label: tone for tone, members in TONE_MEMBERS.items() for label in members}
+)
+"""28 GoEmotions labels to CoMAE's 10 (CoMAE, Table 6)."""
+
+STRATEGIES = LabelSet(
+    "support strategy",
+    (
+        "questions",
+        "restatement_or_paraphrasing",
+        "reflection_of_feelings",
+        "self_disclosure",
+        "affirmation_and_reassurance",
+        "providing_suggestions",
+        "information",
+        "other",
+    ),
+)
+"""ESConv's 8 support strategies (Liu et al. 2021, Table 2)."""
+
+STRATEGY_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "question": "questions",
+        "restatement": "restatement_or_paraphrasing",
+        "approval_and_reassurance": "affirmation_and_reassurance",
+        "direct_guidance": "providing_suggestions",
+        "others": "other",
+    }
+)
+"""Names that ESConv's failed conversations use for the same strategies (earlier wordings of the guideline)."""
+
+
+def group_of(emotion: str) -> str:
+    """The group of one of the 32 emotions."""
+    return GROUP_OF_EMOTION[EMOTIONS.check(emotion)]
+
+
+def tone_of(goemotion: str) -> str:
+    """CoMAE's expressed emotion for a GoEmotions label."""
+    return TONE_OF_GOEMOTION[GOEMOTIONS.check(goemotion)]
+
+
+def act_of(intent: str) -> str:
+    """CoMAE's dialogue act for an intent, one of the 41 labels or of the 15 hand-labelled ones."""
+    return intent if intent in ACTS else "others"
+
+
+def expresses(level: int) -> bool:
+    """Whether an EPITOME level counts as yes: weak and strong are merged (CoMAE §4.2)."""
+    if level not in range(len(LEVELS)):
+        raise InputError(f"An EPITOME level is 0, 1 or 2, not {level!r}.", "Check the level column of the file.")
+    return level > 0
+
+
+def mechanism(name: str) -> str:
+    """The mechanism a person meant, by its name or by ER, IP or EX."""
+    return MECHANISM_ABBREVIATIONS.get(name.upper()) or MECHANISMS.match(name)
+
+
+def strategy(name: str) -> str:
+    """The ESConv strategy for a publisher's spelling such as "Self-disclosure" or "Question"."""
+    return STRATEGIES.check(STRATEGY_ALIASES.get(_plain(name), _plain(name)))

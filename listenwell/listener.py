@@ -1,0 +1,218 @@
+"""The listener: understand → plan → speak → choose → guard.
+
+Each place is a protocol that any object with the method fills; a place left empty is passed over. The
+order and the bookkeeping (seed, timings, notices) are here, the abilities are elsewhere.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from listenwell.dialogue import (
+    LISTENER,
+    SPEAKER,
+    Candidate,
+    Dialogue,
+    Factors,
+    Notes,
+    Persona,
+    Reply,
+    Scored,
+    Turn,
+)
+from listenwell.errors import InputError
+from listenwell.generators import GENERATORS
+from listenwell.generators.base import Speech
+from listenwell.recipe import read_recipe
+
+MAX_CHARACTERS = 20_000
+"""A longer text is cut before anything reads it; the model's own token budget is far below."""
+
+
+class Understand(Protocol):
+    """Hears what the other person feels."""
+
+    def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
+        """Emotions with probabilities, the most likely first."""
+        ...
+
+
+class Plan(Protocol):
+    """Decides what replies should do before any is worded."""
+
+    def plan(self, dialogue: Dialogue, emotion: tuple[Scored, ...] | None, seed: int) -> tuple[Factors, ...]:
+        """One plan or several to try."""
+        ...
+
+
+class Speak(Protocol):
+    """Words replies."""
+
+    name: str
+
+    def speak(
+        self,
+        dialogue: Dialogue,
+        plan: Factors | None,
+        seed: int,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Speech:
+        """Replies under a plan; `on_text` hears the first of them as it is made."""
+        ...
+
+
+class Choose(Protocol):
+    """Picks among the replies that were proposed."""
+
+    def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """The candidates with their scores, the best first."""
+        ...
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a guard says of a reply: the text that may be said, and why."""
+
+    text: str
+    safety: Notes
+
+
+class Guard(Protocol):
+    """Has the last word: whether what was chosen may be said."""
+
+    def guard(self, dialogue: Dialogue, reply: str) -> Verdict:
+        """The reply itself, or another in its place."""
+        ...
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Someone to talk to. `Listener.load()` gives the default one."""
+
+    speak: Speak
+    understand: Understand | None = None
+    plan: Plan | None = None
+    choose: Choose | None = None
+    guard: Guard | None = None
+
+    @classmethod
+    def load(
+        cls, model: str = "prompted", *, recipe: Path | str | None = None, weights: Path | str | None = None
+    ) -> "Listener":
+        """A listener ready to talk.
+
+        Args:
+            model: the name of a generator; an unknown one is an error with the near names.
+            recipe: a YAML file with the generator's settings; its defaults otherwise.
+            weights: your own folder with base weights (or a GGUF file), instead of the installed ones.
+        """
+        generator: Any = GENERATORS.load(model)
+        config = read_recipe(generator.Config, Path(recipe)) if recipe else generator.Config()
+        return cls(speak=generator.load(config, Path(weights) if weights else None))
+
+    def reply(
+        self,
+        said: str | Dialogue,
+        *,
+        history: Dialogue | None = None,
+        persona: Sequence[str] = (),
+        seed: int | None = None,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Reply:
+        """Answer what was said.
+
+        Args:
+            said: the other person's words, or a whole dialogue that ends with them.
+            history: the talk before `said`, where that is a text.
+            persona: sentences about the listener, in the first person.
+            seed: the same seed gives the same reply; without one, each call draws its own.
+            on_text: called with each piece of the reply as soon as it is certain to be said.
+        """
+        dialogue, notices = _as_dialogue(said, history, persona)
+        seed = secrets.randbelow(2**31) if seed is None else seed
+        if seed < 0:
+            raise InputError(f"The seed is {seed}.", "Give a whole number from 0 up.")
+        clock = _Clock()
+        with clock.measured("understand"):
+            emotion = self.understand.understand(dialogue) if self.understand else None
+        with clock.measured("plan"):
+            plans = self.plan.plan(dialogue, emotion, seed) if self.plan else (None,)
+        # Words can only be shown while they are made if nothing after them may change or replace them.
+        certain = len(plans) == 1 and self.choose is None and self.guard is None
+        with clock.measured("speak"):
+            speeches = [
+                self.speak.speak(dialogue, plan, seed + number, on_text if certain else None)
+                for number, plan in enumerate(plans)
+            ]
+        candidates = tuple(candidate for speech in speeches for candidate in speech.candidates)
+        with clock.measured("choose"):
+            candidates = self.choose.choose(dialogue, candidates) if self.choose else candidates
+        with clock.measured("guard"):
+            verdict = self.guard.guard(dialogue, candidates[0].text) if self.guard else None
+        text = verdict.text if verdict else candidates[0].text
+        if on_text and not certain:
+            on_text(text)
+        return Reply(
+            text=text,
+            model=self.speak.name,
+            seed=seed,
+            emotion=emotion,
+            plan=candidates[0].plan,
+            candidates=candidates,
+            safety=verdict.safety if verdict else None,
+            timings=clock.timings(),
+            notices=tuple(dict.fromkeys((*notices, *(n for s in speeches for n in s.notices)))),
+        )
+
+
+class _Clock:
+    """Seconds spent in each place."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measured(self, place: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self._seconds[place] = time.perf_counter() - begin
+
+    def timings(self) -> tuple[tuple[str, float], ...]:
+        rounded = {place: round(seconds, 4) for place, seconds in self._seconds.items()}
+        return tuple((rounded | {"total": round(sum(self._seconds.values()), 4)}).items())
+
+
+def _as_dialogue(
+    said: str | Dialogue, history: Dialogue | None, persona: Sequence[str]
+) -> tuple[Dialogue, tuple[str, ...]]:
+    """What was said as one dialogue, and a notice if it had to be cut."""
+    notices: tuple[str, ...] = ()
+    if isinstance(said, str):
+        if not said.strip():
+            raise InputError("There is nothing to reply to: the text is empty.", "Say something.")
+        if len(said) > MAX_CHARACTERS:
+            left_out = len(said) - MAX_CHARACTERS
+            notices = (f"The text was too long: its first {left_out} characters were left out.",)
+            said = said[left_out:]
+            if not said.strip():
+                raise InputError("The end of this long text is blank.", "Send the part that matters.")
+        turn = Turn(SPEAKER, said)
+        dialogue = replace(history, turns=(*history.turns, turn)) if history else Dialogue((turn,))
+    elif history is not None:
+        raise InputError("Both a dialogue and a history were given.", "Put all turns into one of them.")
+    else:
+        dialogue = said
+    if dialogue.turns[-1].speaker == dialogue.listener:
+        raise InputError("The last turn is the listener's own.", "End the dialogue with the other person's.")
+    if persona:
+        others = tuple(known for known in dialogue.personas if known.speaker != dialogue.listener)
+        own = Persona(dialogue.listener, tuple(persona))
+        dialogue = replace(dialogue, personas=(*others, own))
+    return dialogue, notices
+
+
+__all__ = ["LISTENER", "SPEAKER", "Choose", "Guard", "Listener", "Plan", "Speak", "Understand", "Verdict"]

@@ -1,0 +1,197 @@
+"""Dataclasses to JSON and back, driven by their annotations: the same rules for dialogues and recipes.
+
+Supported field types: str, int, float, bool, Path, other dataclasses, `X | None`, `tuple[X, ...]`,
+`tuple[X, Y]`, and `tuple[tuple[str, X], ...]`, which is a JSON object.
+"""
+
+import json
+import types
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Self, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from listenwell.errors import InputError, ListenwellError, nearest
+
+Json: TypeAlias = Any
+"""What json.loads gives; checked field by field in `build`."""
+
+T = TypeVar("T")
+V = TypeVar("V", str, float)
+
+ALWAYS = {"always": True}
+"""Field metadata: write the field even where it has its default value."""
+
+
+def dumps(data: Json) -> str:
+    """One line of JSON that keeps every string: readable Unicode, escapes where UTF-8 cannot hold it."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:  # a lone surrogate
+        return json.dumps(data, ensure_ascii=True, allow_nan=False)
+    return text
+
+
+class Record:
+    """Gives a frozen dataclass `to_dict`, `from_dict`, `to_json` and `from_json`."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Json]:
+        """The fields that differ from their defaults, nested records as objects."""
+        return plain(self)
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Json]) -> Self:
+        """Read what `to_dict` wrote; an unknown key or a value of the wrong kind is an error."""
+        return build(cls, data)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Read one JSON object."""
+        try:
+            data = json.loads(text)
+        except ValueError as error:
+            raise InputError(
+                f"This is not JSON: {error}.", f"Give one {cls.__name__} as a JSON object."
+            ) from None
+        return build(cls, data)
+
+
+def plain(record: Any) -> dict[str, Json]:  # noqa: ANN401
+    """A dataclass as JSON values, fields at their defaults left out unless marked ALWAYS."""
+    result: dict[str, Json] = {}
+    for field, key, hint, always in _layout(type(record)):
+        value = getattr(record, field.name)
+        if always or field.default is MISSING or value != field.default:
+            result[key] = dict(value) if value is not None and _is_pairs(hint) else _plain_value(value)
+    return result
+
+
+def _plain_value(value: Any) -> Json:  # noqa: ANN401
+    if is_dataclass(value):
+        return value.to_dict() if isinstance(value, Record) else plain(value)
+    if isinstance(value, tuple):
+        return [_plain_value(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def build(
+    cls: type[T], data: Json, error: type[ListenwellError] = InputError, where: str = ""
+) -> T:
+    """Make a dataclass from JSON values.
+
+    Args:
+        cls: the dataclass.
+        data: an object with the dataclass's fields.
+        error: what to raise where the data does not fit.
+        where: the path to `data` inside the whole, for the message.
+    """
+    name = where or cls.__name__
+    if not isinstance(data, Mapping):
+        raise error(f"{name} must be an object with named fields, not {_kind(data)}.", _fields_advice(cls))
+    layout = {key: (field, hint) for field, key, hint, _ in _layout(cls)}
+    arguments: dict[str, Any] = {}
+    for key, value in data.items():
+        if key not in layout:
+            near = nearest(str(key), layout)
+            advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else _fields_advice(cls)
+            raise error(f"{name} has no field {key!r}.", advice)
+        field, hint = layout[key]
+        arguments[field.name] = _value(hint, value, error, f"{where}.{key}" if where else str(key))
+    for key, (field, _) in layout.items():
+        if field.name not in arguments and field.default is MISSING and field.default_factory is MISSING:
+            raise error(f"{name} lacks the field {key!r}.", _fields_advice(cls))
+    return cls(**arguments)
+
+
+def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> Any:  # noqa: ANN401
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        if value is None and type(None) in arguments:
+            return None
+        return _value(next(a for a in arguments if a is not type(None)), value, error, where)
+    if _is_pairs(hint) and isinstance(value, Mapping):
+        item = get_args(arguments[0])[1]
+        return tuple((str(key), _value(item, value[key], error, f"{where}.{key}")) for key in value)
+    if origin is tuple and isinstance(value, list | tuple):
+        if len(arguments) == 2 and arguments[1] is Ellipsis:
+            return tuple(_value(arguments[0], item, error, f"{where}[{i}]") for i, item in enumerate(value))
+        if len(value) == len(arguments):
+            return tuple(
+                _value(a, item, error, f"{where}[{i}]")
+                for i, (a, item) in enumerate(zip(arguments, value, strict=True))
+            )
+    if is_dataclass(hint):
+        return build(hint, value, error, where)
+    if hint is Path and isinstance(value, str):
+        return Path(value)
+    if hint is float and type(value) is int:
+        return float(value)
+    if type(value) is hint:
+        return value
+    raise error(f"{where} must be {_wanted(hint)}, not {_kind(value)}.", f"Correct {where}.")
+
+
+@cache
+def _layout(cls: type) -> tuple[tuple[Field[Any], str, Any, bool], ...]:
+    """Field, its JSON key, its type, and whether it is always written."""
+    hints = get_type_hints(cls)
+    return tuple(
+        (field, field.metadata.get("key", field.name), hints[field.name], bool(field.metadata.get("always")))
+        for field in fields(cls)
+    )
+
+
+@cache
+def _is_pairs(hint: Any) -> bool:  # noqa: ANN401
+    """Whether a type is tuple[tuple[str, X], ...], or that or None."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return any(_is_pairs(argument) for argument in get_args(hint))
+    arguments = get_args(hint)
+    if get_origin(hint) is not tuple or len(arguments) != 2 or arguments[1] is not Ellipsis:
+        return False
+    return get_origin(arguments[0]) is tuple and get_args(arguments[0])[0] is str
+
+
+def _fields_advice(cls: type) -> str:
+    return f"Its fields: {', '.join(key for _, key, _, _ in _layout(cls))}."
+
+
+def _kind(value: Json) -> str:
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) < 60 else shown[:57] + '...'}"
+
+
+def _wanted(hint: Any) -> str:  # noqa: ANN401
+    if get_origin(hint) is tuple:
+        return "an object" if _is_pairs(hint) else "a list"
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
+
+
+def strings(what: str, values: Iterable[str]) -> tuple[str, ...]:
+    """A tuple of texts that are not blank; a single text is refused, since it would fall into letters."""
+    if isinstance(values, str):
+        raise InputError(f"The {what} must be a list of texts, not one text.", "Put it in a list.")
+    result = tuple(values)
+    for value in result:
+        if type(value) is not str or not value or value.isspace():
+            raise InputError(f"The {what} hold {value!r}, which is no text.", "Leave empty ones out.")
+    return result
+
+
+def pairs(
+    what: str, values: Mapping[str, V] | Iterable[tuple[str, V]], kind: type[V]
+) -> tuple[tuple[str, V], ...]:
+    """Sorted (name, value) pairs from a mapping or from pairs, so that order makes no difference."""
+    result = tuple(sorted((values if isinstance(values, Mapping) else dict(values)).items()))
+    for key, value in result:
+        if type(key) is not str or type(value) is not kind:
+            raise InputError(f"The {what} hold {key!r}: {value!r}.", f"Give {kind.__name__} values by name.")
+    return result

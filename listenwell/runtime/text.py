@@ -1,0 +1,91 @@
+"""Text to tokens and back, with the line between text and special tokens kept.
+
+A special token can only come from `Vocabulary.special`, never from text: a user who types `<|im_end|>`
+has typed ten characters.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from listenwell.errors import WeightsError
+
+REPLACEMENT = "\ufffd"
+
+
+class Vocabulary:
+    """The tokenizer of a model folder."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        tokenizer.encode_special_tokens = True  # in text, special tokens are spelled out
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        self._tokenizer = tokenizer
+        self.special_ids = frozenset(
+            number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special
+        )
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> "Vocabulary":
+        """Read tokenizer.json."""
+        try:
+            return cls(Tokenizer.from_file(str(folder / "tokenizer.json")))
+        except Exception as error:  # the library raises plain Exception
+            raise WeightsError(
+                f"{folder / 'tokenizer.json'} cannot be read: {error}.", "Copy the model folder again."
+            ) from None
+
+    def __len__(self) -> int:
+        return int(self._tokenizer.get_vocab_size())
+
+    @cached_property
+    def blank_ids(self) -> frozenset[int]:
+        """Tokens that spell nothing visible: white space, and special tokens."""
+        texts = self._tokenizer.decode_batch([[number] for number in range(len(self))])
+        return frozenset(number for number, text in enumerate(texts) if not text.strip())
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text; never a special one."""
+        # UTF-8 has no lone surrogates: they become the replacement character, as any decoder would do.
+        clean = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        return list(self._tokenizer.encode(clean, add_special_tokens=False).ids)
+
+    def special(self, token: str) -> int:
+        """The number of a special token such as `<|im_end|>`."""
+        number = self._tokenizer.token_to_id(token)
+        if number is None or number not in self.special_ids:
+            raise WeightsError(
+                f"The model's vocabulary has no special token {token!r}.",
+                "Use a model with a ChatML vocabulary, such as SmolLM2-Instruct.",
+            )
+        return int(number)
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens, special ones left out."""
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))
+
+
+class TextStream:
+    """Text as its tokens come in; a character whose bytes are not all there yet is held back."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._tokens: list[int] = []
+        self._given = 0
+
+    def push(self, token: int) -> str:
+        """Add a token and return what can now be shown."""
+        self._tokens.append(token)
+        text = self._vocabulary.decode(self._tokens)
+        ready = len(text.rstrip(REPLACEMENT))  # the bytes of an unfinished character decode to these
+        piece = text[self._given : ready]
+        self._given = max(self._given, ready)
+        return piece
+
+    def finish(self) -> str:
+        """What was held back, at the end."""
+        text = self._vocabulary.decode(self._tokens)
+        piece, self._given = text[self._given :], len(text)
+        return piece

@@ -1,0 +1,75 @@
+"""The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from listenwell.errors import WeightsError
+from listenwell.runtime.text import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class _State:
+    cache: Any
+    logits: "np.ndarray"  # (rows, vocabulary)
+
+
+class TorchRuntime:
+    """A model folder, run in float32 on the CPU."""
+
+    def __init__(self, model: Any, vocabulary: Vocabulary) -> None:  # noqa: ANN401
+        self._model = model.eval()
+        self.vocabulary = vocabulary
+        self.context_length = int(model.config.max_position_embeddings)
+
+    @classmethod
+    def from_folder(cls, folder: Path) -> "TorchRuntime":
+        """Load config.json, model.safetensors and tokenizer.json; pickled weights are refused."""
+        import torch
+        from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        try:
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, use_safetensors=True, local_files_only=True, dtype=torch.float32
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise WeightsError(
+                f"{folder} holds no causal language model that can be read: {error}.",
+                "Name the folder of one saved with safetensors.",
+            ) from error
+        return cls(model, Vocabulary.from_folder(folder))
+
+    def encode(self, text: str) -> list[int]:
+        """The tokens of a text; what looks like a special token in it stays text."""
+        return self.vocabulary.encode(text)
+
+    def prefill(self, tokens: Sequence[int], rows: int = 1) -> _State:
+        """Read a prompt once, for `rows` replies that go on from it."""
+        state = self._forward([list(tokens)], None)
+        if rows == 1:
+            return state
+        state.cache.batch_repeat_interleave(rows)
+        return _State(state.cache, state.logits.repeat(rows, axis=0))
+
+    def step(self, state: _State, tokens: Sequence[int]) -> _State:
+        """Read one more token in every row."""
+        return self._forward([[token] for token in tokens], state.cache)
+
+    def logits(self, state: _State) -> "np.ndarray":
+        """Scores of the next token: float32, (rows, vocabulary)."""
+        return state.logits
+
+    def _forward(self, tokens: list[list[int]], cache: Any) -> _State:  # noqa: ANN401
+        import torch
+
+        with torch.inference_mode():
+            output = self._model(
+                input_ids=torch.tensor(tokens), past_key_values=cache, use_cache=True, logits_to_keep=1
+            )
+        return _State(output.past_key_values, output.logits[:, -1].numpy())
