@@ -58,9 +58,7 @@ def _plain(label: str) -> str:
 EMOTIONS = LabelSet(
     "emotion",
     tuple(
-        "afraid angry annoyed anticipating anxious apprehensive ashamed caring confident content devastated "
-        "disappointed disgusted embarrassed excited faithful furious grateful guilty hopeful impressed jealous "
-        "joyful lonely nostalgic prepared proud sad sentimental surprised terrified trusting".split()
+        ["afraid", "angry", "annoyed", "anticipating", "anxious", "apprehensive", "ashamed", "caring", "confident", "content", "devastated", "disappointed", "disgusted", "embarrassed", "excited", "faithful", "furious", "grateful", "guilty", "hopeful", "impressed", "jealous", "joyful", "lonely", "nostalgic", "prepared", "proud", "sad", "sentimental", "surprised", "terrified", "trusting"]
     ),
 )
 """The 32 emotions of EmpatheticDialogues (Rashkin et al. 2019, Figure 2): what the speaker feels."""
@@ -68,8 +66,7 @@ EMOTIONS = LabelSet(
 EMOTION_GROUPS = LabelSet(
     "emotion group",
     tuple(
-        "afraid angry guilty prepared hopeful grateful excited disappointed proud sad sentimental trusting "
-        "caring jealous lonely surprised".split()
+        ["afraid", "angry", "guilty", "prepared", "hopeful", "grateful", "excited", "disappointed", "proud", "sad", "sentimental", "trusting", "caring", "jealous", "lonely", "surprised"]
     ),
 )
 """16 groups of near emotions; a group is named after its first member in GROUP_MEMBERS."""
@@ -102,9 +99,7 @@ GROUP_OF_EMOTION: Mapping[str, str] = MappingProxyType(
 
 INTENTS = LabelSet(
     "intent",
-    tuple(
-        "agreeing acknowledging encouraging consoling sympathizing suggesting questioning wishing".split()
-    ),
+    tuple(["agreeing", "acknowledging", "encouraging", "consoling", "sympathizing", "suggesting", "questioning", "wishing"]),
 )
 """The 8 empathetic response intents (Welivita & Pu 2020)."""
 
@@ -114,9 +109,7 @@ EMOTIONS_AND_INTENTS = LabelSet("emotion or intent", (*EMOTIONS, *INTENTS, "neut
 MANUAL_INTENTS = LabelSet(
     "hand-labelled intent",
     tuple(
-        "acknowledging advising agreeing appreciating consoling disapproving encouraging "
-        "expressing_care_concern expressing_relief questioning sharing_experience sharing_opinions "
-        "suggesting sympathizing wishing".split()
+        ["acknowledging", "advising", "agreeing", "appreciating", "consoling", "disapproving", "encouraging", "expressing_care_concern", "expressing_relief", "questioning", "sharing_experience", "sharing_opinions", "suggesting", "sympathizing", "wishing"]
     ),
 )
 """The 15 intents the EmpatheticIntents authors began with, of which 8 were frequent enough to keep."""
@@ -124,7 +117,7 @@ MANUAL_INTENTS = LabelSet(
 ACTS = LabelSet(
     "dialogue act",
     tuple(
-        "acknowledging agreeing consoling encouraging questioning suggesting sympathizing wishing others".split()
+        ["acknowledging", "agreeing", "consoling", "encouraging", "questioning", "suggesting", "sympathizing", "wishing", "others"]
     ),
 )
 """CoMAE's 9 dialogue acts (DA): the 8 intents and others."""
@@ -141,16 +134,14 @@ LEVELS = LabelSet("level", ("no", "weak", "strong"))
 
 TONES = LabelSet(
     "expressed emotion",
-    tuple("admiration anger approval caring fear gratitude joy sadness surprise neutral".split()),
+    tuple(["admiration", "anger", "approval", "caring", "fear", "gratitude", "joy", "sadness", "surprise", "neutral"]),
 )
 """CoMAE's 10 emotions a reply can express (EM)."""
 
 GOEMOTIONS = LabelSet(
     "GoEmotions label",
     tuple(
-        "admiration amusement anger annoyance approval caring confusion curiosity desire disappointment "
-        "disapproval disgust embarrassment excitement fear gratitude grief joy love nervousness optimism pride "
-        "realization relief remorse sadness surprise neutral".split()
+        ["admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion", "curiosity", "desire", "disappointment", "disapproval", "disgust", "embarrassment", "excitement", "fear", "gratitude", "grief", "joy", "love", "nervousness", "optimism", "pride", "realization", "relief", "remorse", "sadness", "surprise", "neutral"]
     ),
 )
 """The 27 emotions of GoEmotions and neutral (Demszky et al. 2020)."""
@@ -220,7 +211,9 @@ def act_of(intent: str) -> str:
 def expresses(level: int) -> bool:
     """Whether an EPITOME level counts as yes: weak and strong are merged (CoMAE §4.2)."""
     if level not in range(len(LEVELS)):
-        raise InputError(f"An EPITOME level is 0, 1 or 2, not {level!r}.", "Check the level column of the file.")
+        raise InputError(
+            f"An EPITOME level is 0, 1 or 2, not {level!r}.", "Check the level column of the file."
+        )
     return level > 0
 
 

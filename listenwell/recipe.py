@@ -40,7 +40,7 @@ def parse_recipe(cls: type[T], text: str, where: str = "the recipe") -> T:
         for first, resolvers in Loader.yaml_implicit_resolvers.items()
     }
     try:
-        data = yaml.load(text, Loader)  # noqa: S506 - a SafeLoader
+        data = yaml.load(text, Loader)
     except yaml.YAMLError as error:
         raise RecipeError(f"{where} is not YAML: {error}.", "Correct the line it names.") from None
     try:

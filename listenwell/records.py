@@ -82,9 +82,7 @@ def _plain_value(value: Any) -> Json:  # noqa: ANN401
     return str(value) if isinstance(value, Path) else value
 
 
-def build(
-    cls: type[T], data: Json, error: type[ListenwellError] = InputError, where: str = ""
-) -> T:
+def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, where: str = "") -> T:
     """Make a dataclass from JSON values.
 
     Args:

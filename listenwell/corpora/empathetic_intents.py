@@ -23,7 +23,7 @@ class EmpatheticIntents(Reader):
 
     name = "empathetic_intents"
     title = "EmpatheticIntents: emotions and intents of utterances, 41 labels"
-    licence = "none stated; texts from EmpatheticDialogues, CC BY-NC 4.0"
+    licence = "none stated (texts: CC BY-NC 4.0)"
     citation = "Welivita & Pu 2020"
     splits = ("train", "valid", "test", *_LEXICAL, "manual")
     downloads: tuple[Download, ...] = DOWNLOADS

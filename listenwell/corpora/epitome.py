@@ -30,7 +30,9 @@ _SUMS = {
     "exploration": "9efa1af8e0537c16894379598f2076cb380ae18aacd9a8d26ebd381f5b7f9645",
 }
 
-SPLIT_RULE = "the first 8 hexadecimal digits of sha256(sp_id), modulo 100: below 75 train, below 80 valid, else test"
+SPLIT_RULE = (
+    "the first 8 hexadecimal digits of sha256(sp_id), modulo 100: below 75 train, below 80 valid, else test"
+)
 
 
 def split_of(post: str) -> str:

@@ -17,7 +17,7 @@ class OwnJsonl(Reader):
     licence = "yours"
     citation = ""
     splits = ("all", "train", "valid", "test")
-    obtain = "Write one JSON object a line: {\"turns\": [{\"speaker\": \"speaker\", \"text\": \"…\"}, …]}."
+    obtain = 'Write one JSON object a line: {"turns": [{"speaker": "speaker", "text": "…"}, …]}.'
 
     def files(self, split: str) -> tuple[Path, ...]:
         """The file itself, or one a split."""

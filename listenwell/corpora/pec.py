@@ -28,7 +28,7 @@ class PEC(Reader):
 
     name = "pec"
     title = "PEC: persona-based empathetic conversations (happy and offmychest)"
-    licence = "GPL-3.0 as tagged by its publisher; the texts are Reddit's, their status is unclear"
+    licence = "GPL-3.0 by its tag; status of the Reddit texts unclear"
     citation = "Zhong et al. 2020"
     splits = ("train", "valid", "test")
     folder = "pec"
@@ -142,13 +142,16 @@ def _released_records(file: Path, report: Report) -> Iterator[tuple[str, Record]
         if _END in line:
             if len(turns) > 1:
                 speakers, texts = zip(*turns, strict=True)
-                yield where, {
-                    "personas": personas.get(speakers[-1], []),
-                    "context": list(texts[:-1]),
-                    "context_speakers": list(speakers[:-1]),
-                    "response": texts[-1],
-                    "response_speaker": speakers[-1],
-                }
+                yield (
+                    where,
+                    {
+                        "personas": personas.get(speakers[-1], []),
+                        "context": list(texts[:-1]),
+                        "context_speakers": list(speakers[:-1]),
+                        "response": texts[-1],
+                        "response_speaker": speakers[-1],
+                    },
+                )
             else:
                 report.skip("block without a reply", where)
             turns = []

@@ -2,7 +2,5 @@
 
 from listenwell.registry import Registry
 
-GENERATORS: Registry[type] = Registry(
-    "model", {"prompted": "listenwell.generators.prompted:Prompted"}
-)
+GENERATORS: Registry[type] = Registry("model", {"prompted": "listenwell.generators.prompted:Prompted"})
 """Name to class; `Listener.load(model=NAME)` takes these."""

@@ -78,6 +78,12 @@ class Prompted:
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
         prompt = build_prompt(self.runtime, dialogue, self.config.system, budget, self.config.shots)
         text = word_reply(
-            self.runtime, prompt.tokens, decoding, self.config.ending, seed, stop_tokens(self.runtime), on_text
+            self.runtime,
+            prompt.tokens,
+            decoding,
+            self.config.ending,
+            seed,
+            stop_tokens(self.runtime),
+            on_text,
         )
         return Speech((Candidate(text, plan),), prompt.notices)

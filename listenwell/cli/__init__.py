@@ -1,0 +1,52 @@
+"""The command line: one short file a verb. Heavy imports stand inside the commands, so help is quick."""
+
+import os
+import sys
+
+import typer
+
+from listenwell.cli.chat import chat
+from listenwell.cli.corpus import corpus
+from listenwell.cli.reply import reply
+from listenwell.errors import ListenwellError
+from listenwell.version import __version__
+
+app = typer.Typer(
+    name="listenwell",
+    help="Empathetic dialogue you can install, steer, train and measure.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(chat)
+app.command()(reply)
+app.add_typer(corpus, name="corpus")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"listenwell {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and leave."
+    ),
+) -> None:
+    """Empathetic dialogue you can install, steer, train and measure."""
+
+
+def main() -> None:
+    """Run the command line; a known error becomes one line on standard error and exit code 1."""
+    try:
+        app()
+    except ListenwellError as error:
+        typer.echo(f"listenwell: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # `listenwell corpus show … | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,0 +1,16 @@
+"""Options that several commands share, each described once."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[str, typer.Option(help="Who answers; so far: prompted.")]
+Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
+Weights = Annotated[Path | None, typer.Option(help="Your own folder with base weights, or a .gguf file.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
+PersonaLines = Annotated[
+    list[str] | None,
+    typer.Option("--persona-line", help="A sentence about the listener, in the first person; repeatable."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
