@@ -97,7 +97,7 @@ class Turn(Record):
             raise InputError(f"A turn needs text, not {self.text!r}.", "Leave empty turns out.")
         if type(self.speaker) is not str or not self.speaker:
             raise InputError(f"A turn needs a speaker's name, not {self.speaker!r}.", "Name who said it.")
-        if self.notes:
+        if self.notes != ():
             object.__setattr__(self, "notes", pairs("notes", self.notes, str))
 
     def note(self, name: str) -> str | None:
@@ -140,9 +140,9 @@ class Dialogue(Record):
             raise InputError(f"The dialogue {self.id!r} has no turns.", "Give it at least one.")
         if self.emotion is not None:
             EMOTIONS.check(self.emotion)
-        if self.notes:
+        if self.notes != ():
             object.__setattr__(self, "notes", pairs("notes", self.notes, str))
-        if self.personas:
+        if self.personas != ():
             object.__setattr__(self, "personas", tuple(self.personas))
             names = [persona.speaker for persona in self.personas]
             if len(set(names)) != len(names):
@@ -208,7 +208,7 @@ class Candidate(Record):
     scores: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.scores:
+        if self.scores != ():
             object.__setattr__(self, "scores", pairs("scores", self.scores, float))
 
 
@@ -232,5 +232,5 @@ class Reply(Record):
     """What the user should know, such as that a long text was cut."""
 
     def __post_init__(self) -> None:
-        if self.timings:
+        if self.timings != ():
             object.__setattr__(self, "timings", pairs("timings", self.timings, float))

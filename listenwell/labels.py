@@ -19,6 +19,11 @@ class LabelSet:
     """What one of the labels is called in messages, such as "emotion"."""
     labels: tuple[str, ...]
 
+    @classmethod
+    def of(cls, kind: str, labels: str) -> "LabelSet":
+        """A set from its names in one text, with white space between them."""
+        return cls(kind, tuple(labels.split()))
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -55,21 +60,13 @@ def _plain(label: str) -> str:
     return "_".join(label.casefold().replace("-", " ").replace("_", " ").split())
 
 
-EMOTIONS = LabelSet(
+EMOTIONS = LabelSet.of(
     "emotion",
-    tuple(
-        ["afraid", "angry", "annoyed", "anticipating", "anxious", "apprehensive", "ashamed", "caring", "confident", "content", "devastated", "disappointed", "disgusted", "embarrassed", "excited", "faithful", "furious", "grateful", "guilty", "hopeful", "impressed", "jealous", "joyful", "lonely", "nostalgic", "prepared", "proud", "sad", "sentimental", "surprised", "terrified", "trusting"]
-    ),
+    "afraid angry annoyed anticipating anxious apprehensive ashamed caring confident content devastated "
+    "disappointed disgusted embarrassed excited faithful furious grateful guilty hopeful impressed "
+    "jealous joyful lonely nostalgic prepared proud sad sentimental surprised terrified trusting",
 )
 """The 32 emotions of EmpatheticDialogues (Rashkin et al. 2019, Figure 2): what the speaker feels."""
-
-EMOTION_GROUPS = LabelSet(
-    "emotion group",
-    tuple(
-        ["afraid", "angry", "guilty", "prepared", "hopeful", "grateful", "excited", "disappointed", "proud", "sad", "sentimental", "trusting", "caring", "jealous", "lonely", "surprised"]
-    ),
-)
-"""16 groups of near emotions; a group is named after its first member in GROUP_MEMBERS."""
 
 GROUP_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -92,33 +89,34 @@ GROUP_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
+EMOTION_GROUPS = LabelSet("emotion group", tuple(GROUP_MEMBERS))
+"""16 groups of near emotions, each named after its first member."""
+
 GROUP_OF_EMOTION: Mapping[str, str] = MappingProxyType(
     {emotion: group for group, members in GROUP_MEMBERS.items() for emotion in members}
 )
 """32 emotions to 16 groups."""
 
-INTENTS = LabelSet(
+INTENTS = LabelSet.of(
     "intent",
-    tuple(["agreeing", "acknowledging", "encouraging", "consoling", "sympathizing", "suggesting", "questioning", "wishing"]),
+    "agreeing acknowledging encouraging consoling sympathizing suggesting questioning wishing",
 )
 """The 8 empathetic response intents (Welivita & Pu 2020)."""
 
 EMOTIONS_AND_INTENTS = LabelSet("emotion or intent", (*EMOTIONS, *INTENTS, "neutral"))
 """The 41 labels of the EmpatheticIntents classifier: 32 emotions, 8 intents, neutral."""
 
-MANUAL_INTENTS = LabelSet(
+MANUAL_INTENTS = LabelSet.of(
     "hand-labelled intent",
-    tuple(
-        ["acknowledging", "advising", "agreeing", "appreciating", "consoling", "disapproving", "encouraging", "expressing_care_concern", "expressing_relief", "questioning", "sharing_experience", "sharing_opinions", "suggesting", "sympathizing", "wishing"]
-    ),
+    "acknowledging advising agreeing appreciating consoling disapproving encouraging "
+    "expressing_care_concern expressing_relief questioning sharing_experience sharing_opinions "
+    "suggesting sympathizing wishing",
 )
 """The 15 intents the EmpatheticIntents authors began with, of which 8 were frequent enough to keep."""
 
-ACTS = LabelSet(
+ACTS = LabelSet.of(
     "dialogue act",
-    tuple(
-        ["acknowledging", "agreeing", "consoling", "encouraging", "questioning", "suggesting", "sympathizing", "wishing", "others"]
-    ),
+    "acknowledging agreeing consoling encouraging questioning suggesting sympathizing wishing others",
 )
 """CoMAE's 9 dialogue acts (DA): the 8 intents and others."""
 
@@ -132,17 +130,11 @@ MECHANISM_ABBREVIATIONS: Mapping[str, str] = MappingProxyType(
 LEVELS = LabelSet("level", ("no", "weak", "strong"))
 """EPITOME's level of a mechanism in a reply; its number in the publisher's files is its position here."""
 
-TONES = LabelSet(
-    "expressed emotion",
-    tuple(["admiration", "anger", "approval", "caring", "fear", "gratitude", "joy", "sadness", "surprise", "neutral"]),
-)
-"""CoMAE's 10 emotions a reply can express (EM)."""
-
-GOEMOTIONS = LabelSet(
+GOEMOTIONS = LabelSet.of(
     "GoEmotions label",
-    tuple(
-        ["admiration", "amusement", "anger", "annoyance", "approval", "caring", "confusion", "curiosity", "desire", "disappointment", "disapproval", "disgust", "embarrassment", "excitement", "fear", "gratitude", "grief", "joy", "love", "nervousness", "optimism", "pride", "realization", "relief", "remorse", "sadness", "surprise", "neutral"]
-    ),
+    "admiration amusement anger annoyance approval caring confusion curiosity desire disappointment "
+    "disapproval disgust embarrassment excitement fear gratitude grief joy love nervousness optimism "
+    "pride realization relief remorse sadness surprise neutral",
 )
 """The 27 emotions of GoEmotions and neutral (Demszky et al. 2020)."""
 
@@ -160,6 +152,9 @@ TONE_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "neutral": ("neutral",),
     }
 )
+
+TONES = LabelSet("expressed emotion", tuple(TONE_MEMBERS))
+"""CoMAE's 10 emotions a reply can express (EM)."""
 
 TONE_OF_GOEMOTION: Mapping[str, str] = MappingProxyType(
     {label: tone for tone, members in TONE_MEMBERS.items() for label in members}
@@ -190,7 +185,7 @@ STRATEGY_ALIASES: Mapping[str, str] = MappingProxyType(
         "others": "other",
     }
 )
-"""Names that ESConv's failed conversations use for the same strategies (earlier wordings of the guideline)."""
+"""Names that ESConv's failed conversations use for the same strategies (earlier wordings)."""
 
 
 def group_of(emotion: str) -> str:

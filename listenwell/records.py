@@ -67,7 +67,7 @@ class Record:
 def plain(record: Any) -> dict[str, Json]:  # noqa: ANN401
     """A dataclass as JSON values, fields at their defaults left out unless marked ALWAYS."""
     result: dict[str, Json] = {}
-    for field, key, hint, always in _layout(type(record)):
+    for field, key, hint, always in _layout(type(record)):  # type: ignore[arg-type]
         value = getattr(record, field.name)
         if always or field.default is MISSING or value != field.default:
             result[key] = dict(value) if value is not None and _is_pairs(hint) else _plain_value(value)
@@ -94,7 +94,7 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
     name = where or cls.__name__
     if not isinstance(data, Mapping):
         raise error(f"{name} must be an object with named fields, not {_kind(data)}.", _fields_advice(cls))
-    layout = {key: (field, hint) for field, key, hint, _ in _layout(cls)}
+    layout = {key: (field, hint) for field, key, hint, _ in _layout(cls)}  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
     for key, value in data.items():
         if key not in layout:
@@ -109,7 +109,7 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
     return cls(**arguments)
 
 
-def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> Any:  # noqa: ANN401
+def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> Any:  # noqa: ANN401, PLR0911
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         if value is None and type(None) in arguments:
@@ -126,7 +126,7 @@ def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> 
                 _value(a, item, error, f"{where}[{i}]")
                 for i, (a, item) in enumerate(zip(arguments, value, strict=True))
             )
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         return build(hint, value, error, where)
     if hint is Path and isinstance(value, str):
         return Path(value)
@@ -138,7 +138,7 @@ def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> 
 
 
 @cache
-def _layout(cls: type) -> tuple[tuple[Field[Any], str, Any, bool], ...]:
+def _layout(cls: Any) -> tuple[tuple[Field[Any], str, Any, bool], ...]:  # noqa: ANN401
     """Field, its JSON key, its type, and whether it is always written."""
     hints = get_type_hints(cls)
     return tuple(

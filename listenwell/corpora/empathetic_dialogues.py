@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 from listenwell.corpora.base import Reader, Report, csv_rows, text_lines
 from listenwell.corpora.download import Download
@@ -30,7 +31,7 @@ class EmpatheticDialogues(Reader):
     licence = "CC BY-NC 4.0"
     citation = "Rashkin et al. 2019"
     splits = ("train", "valid", "test")
-    downloads = (
+    downloads: ClassVar[tuple[Download, ...]] = (
         Download(
             "https://dl.fbaipublicfiles.com/parlai/empatheticdialogues/empatheticdialogues.tar.gz",
             "56f234d77b7dd1f005fd365bb17769cfe346c3c84295b69bc069c8ccb83be03d",

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora.base import Reader, text_lines
-from listenwell.corpora.download import Download
 from listenwell.corpora.empathetic_intents_files import DOWNLOADS
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -26,7 +25,7 @@ class EmpatheticIntents(Reader):
     licence = "none stated (texts: CC BY-NC 4.0)"
     citation = "Welivita & Pu 2020"
     splits = ("train", "valid", "test", *_LEXICAL, "manual")
-    downloads: tuple[Download, ...] = DOWNLOADS
+    downloads = DOWNLOADS
 
     def files(self, split: str) -> tuple[Path, ...]:
         """One file a split, or one an intent."""

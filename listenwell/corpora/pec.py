@@ -24,7 +24,7 @@ Record = dict[str, Json]
 
 
 class PEC(Reader):
-    """Both communities, happy first: a conversation from the root of a thread, and the reply's author's persona."""
+    """Both communities, happy first: threads from their root, and the persona of who replied."""
 
     name = "pec"
     title = "PEC: persona-based empathetic conversations (happy and offmychest)"

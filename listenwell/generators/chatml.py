@@ -5,26 +5,13 @@ turn with the persona always stays, the newest turn always stays, the oldest tur
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
+from listenwell.generators.base import Prompt
 from listenwell.runtime.base import Runtime
 
 START, END = "<|im_start|>", "<|im_end|>"
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """Tokens ready for an engine, and what the user should know about them."""
-
-    tokens: tuple[int, ...]
-    notices: tuple[str, ...] = ()
-
-
-def stop_tokens(runtime: Runtime) -> frozenset[int]:
-    """What ends a turn: its end mark, or the start of another."""
-    return frozenset({runtime.vocabulary.special(END), runtime.vocabulary.special(START)})
 
 
 def build_prompt(
@@ -51,8 +38,8 @@ def build_prompt(
     frame = len(_turn(runtime, "user", []))
     if room < frame + budget // 4:  # less than a quarter for what was said is no conversation
         raise InputError(
-            f"The persona and the instructions take {len(head)} of {budget} tokens: too little is left for the talk.",
-            "Give fewer or shorter persona lines.",
+            f"The persona and the instructions take {len(head)} of the prompt's {budget} tokens.",
+            "Give fewer or shorter persona lines, or a larger prompt_tokens in the recipe.",
         )
     notices: list[str] = []
     kept: list[list[int]] = []
@@ -70,7 +57,9 @@ def build_prompt(
     if dropped := len(dialogue.turns) - len(kept):
         notices.append(f"The talk is long: the {dropped} oldest turns were left out.")
     body = [token for tokens in reversed(kept) for token in tokens]
-    return Prompt((*head, *body, *tail), tuple(notices))
+    # A turn ends with its end mark, or where the model begins another.
+    stop = frozenset({runtime.vocabulary.special(END), runtime.vocabulary.special(START)})
+    return Prompt((*head, *body, *tail), stop, tuple(notices))
 
 
 def _turn(runtime: Runtime, role: str, text: list[int]) -> list[int]:

@@ -3,12 +3,14 @@
 Top-p sampling (Holtzman et al. 2020) with temperature, as CoMAE decodes (§6.2: p = 0.9, 0.7).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from listenwell.errors import InputError
+from listenwell.generators.base import Prompt
+from listenwell.generators.ending import Ending
 from listenwell.runtime.base import Runtime
 
 
@@ -24,6 +26,9 @@ class Decoding:
     """A reply ends here at the latest."""
     repetition_penalty: float = 1.1
     """Divides the score of tokens the reply already holds (Keskar et al. 2019); 1 is none."""
+
+    ending: Ending = field(default_factory=Ending)
+    """Where a reply stops before the limit."""
 
     def __post_init__(self) -> None:
         limits = {
@@ -52,13 +57,14 @@ def probabilities(logits: np.ndarray, decoding: Decoding) -> np.ndarray:
         greedy[int(scores.argmax())] = 1.0
         return greedy
     scores = (scores - scores.max()) / decoding.temperature
-    weights = np.exp(scores)
+    weights: np.ndarray = np.exp(scores)
     weights /= weights.sum()
     order = np.argsort(-weights, kind="stable")
     # A token belongs to the nucleus when those before it do not yet hold the share top_p.
     before = np.concatenate(([0.0], np.cumsum(weights[order])[:-1]))
     weights[order[before >= decoding.top_p]] = 0.0
-    return weights / weights.sum()
+    weights /= weights.sum()
+    return weights
 
 
 def sample(weights: np.ndarray, draw: float) -> int:
@@ -67,28 +73,21 @@ def sample(weights: np.ndarray, draw: float) -> int:
     return min(int(np.searchsorted(total, draw * total[-1], side="right")), len(weights) - 1)
 
 
-def generate(
-    runtime: Runtime,
-    prompt: Sequence[int],
-    decoding: Decoding,
-    seed: int,
-    stop: frozenset[int],
-) -> Iterator[int]:
+def generate(runtime: Runtime, prompt: Prompt, decoding: Decoding, seed: int) -> Iterator[int]:
     """Tokens of one reply, one by one, without the one that stops it.
 
     Args:
         runtime: the engine.
-        prompt: what stands before the reply.
+        prompt: what stands before the reply, and what ends it; a reply cannot begin with its end.
         decoding: how tokens are chosen.
         seed: the same seed gives the same reply.
-        stop: tokens that end the reply; none of them can be the first.
     """
     random = np.random.default_rng(seed)
-    special = np.array(sorted(runtime.vocabulary.special_ids - stop), dtype=np.int64)
-    silent = np.array(sorted(runtime.vocabulary.blank_ids | stop), dtype=np.int64)
-    state = runtime.prefill(prompt)
+    special = np.array(sorted(runtime.vocabulary.special_ids - prompt.stop), dtype=np.int64)
+    silent = np.array(sorted(runtime.vocabulary.blank_ids | prompt.stop), dtype=np.int64)
+    state = runtime.prefill(prompt.tokens)
     reply: list[int] = []
-    room = min(decoding.max_tokens, runtime.context_length - len(prompt))
+    room = min(decoding.max_tokens, runtime.context_length - len(prompt.tokens))
     while len(reply) < room:
         logits = runtime.logits(state)[0].copy()
         logits[special] = -np.inf
@@ -101,7 +100,7 @@ def generate(
                 kept > 0, kept / decoding.repetition_penalty, kept * decoding.repetition_penalty
             )
         token = sample(probabilities(logits, decoding), float(random.random()))
-        if token in stop:
+        if token in prompt.stop:
             return
         reply.append(token)
         yield token

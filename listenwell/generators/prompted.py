@@ -6,9 +6,8 @@ from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.generators.base import Speech
-from listenwell.generators.chatml import build_prompt, stop_tokens
+from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.ending import Ending
 from listenwell.generators.wording import word_reply
 from listenwell.runtime.base import Runtime
 from listenwell.weights import find_weights
@@ -45,8 +44,7 @@ class PromptedConfig:
     prompt_tokens: int = 1024
     """Budget of the prompt: system turn, persona and the latest turns."""
     decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.3))
-    """Cooler than elsewhere: of a model that was not trained for this, only the likeliest words make sense."""
-    ending: Ending = field(default_factory=Ending)
+    """Cooler than elsewhere: of an untrained model only the likeliest words make sense."""
 
 
 class Prompted:
@@ -54,17 +52,18 @@ class Prompted:
 
     Config = PromptedConfig
 
-    def __init__(self, config: PromptedConfig, runtime: Runtime) -> None:
+    def __init__(self, config: PromptedConfig, runtime: Runtime, base: str | None = None) -> None:
         self.config = config
         self.runtime = runtime
-        self.name = f"prompted ({config.base})"
+        self.name = f"prompted ({base or config.base})"
 
     @classmethod
     def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Prompted":
         """Find the weights and start the engine; `weights` is the user's own folder."""
         from listenwell.runtime.torch_engine import TorchRuntime
 
-        return cls(config, TorchRuntime.from_folder(find_weights(config.base, weights)))
+        runtime = TorchRuntime.from_folder(find_weights(config.base, weights))
+        return cls(config, runtime, weights.name if weights else None)
 
     def speak(
         self,
@@ -77,13 +76,5 @@ class Prompted:
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
         prompt = build_prompt(self.runtime, dialogue, self.config.system, budget, self.config.shots)
-        text = word_reply(
-            self.runtime,
-            prompt.tokens,
-            decoding,
-            self.config.ending,
-            seed,
-            stop_tokens(self.runtime),
-            on_text,
-        )
+        text = word_reply(self.runtime, prompt, decoding, seed, on_text)
         return Speech((Candidate(text, plan),), prompt.notices)

@@ -1,20 +1,18 @@
 """From a prompt to the words of one reply, shown piece by piece as they become certain."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from listenwell.generators.base import Prompt
 from listenwell.generators.decoding import Decoding, generate
-from listenwell.generators.ending import Ending
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.text import TextStream
 
 
 def word_reply(
     runtime: Runtime,
-    prompt: Sequence[int],
+    prompt: Prompt,
     decoding: Decoding,
-    ending: Ending,
     seed: int,
-    stop: frozenset[int],
     on_text: Callable[[str], None] | None = None,
 ) -> str:
     """The text of one reply, never blank; the pieces given to `on_text` add up to exactly this text."""
@@ -26,9 +24,9 @@ def word_reply(
             on_text(ready[shown:])
         shown = max(shown, len(ready))
 
-    for count, token in enumerate(generate(runtime, prompt, decoding, seed, stop), start=1):
+    for count, token in enumerate(generate(runtime, prompt, decoding, seed), start=1):
         text = (text + stream.push(token)).lstrip()
-        cut = ending.cut(text, shown, count / decoding.max_tokens)
+        cut = decoding.ending.cut(text, shown, count / decoding.max_tokens)
         show(text[:cut].rstrip())
         if cut is not None:
             return text[:cut].rstrip()

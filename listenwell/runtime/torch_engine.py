@@ -30,6 +30,7 @@ class TorchRuntime:
     def from_folder(cls, folder: Path) -> "TorchRuntime":
         """Load config.json, model.safetensors and tokenizer.json; pickled weights are refused."""
         import torch
+        from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
         from transformers.utils import logging
 
@@ -38,7 +39,7 @@ class TorchRuntime:
             model = AutoModelForCausalLM.from_pretrained(
                 folder, use_safetensors=True, local_files_only=True, dtype=torch.float32
             )
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise WeightsError(
                 f"{folder} holds no causal language model that can be read: {error}.",
                 "Name the folder of one saved with safetensors.",

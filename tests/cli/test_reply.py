@@ -1,0 +1,108 @@
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from listenwell.cli import app
+from listenwell.cli.terminal import one_line
+from listenwell.dialogue import Dialogue, Turn
+from listenwell.errors import ListenwellError
+
+KEYS = ["reply", "model", "seed", "emotion", "plan", "candidates", "safety", "timings"]
+
+
+@pytest.fixture
+def call(tiny_llama, tmp_path):
+    recipe = tmp_path / "tiny.yaml"
+    recipe.write_text(
+        "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 6, temperature: 1.0}"
+    )
+    runner = CliRunner()
+
+    def run(command, *arguments, text=None):
+        options = ["--weights", str(tiny_llama), "--recipe", str(recipe)]
+        return runner.invoke(app, [command, *arguments, *options], input=text)
+
+    return run
+
+
+def test_a_reply_is_printed_and_repeats_with_its_seed(call):
+    first, again = call("reply", "I am sad", "--seed", "4"), call("reply", "I am sad", "--seed", "4")
+    assert first.exit_code == 0
+    assert first.stdout == again.stdout
+    assert first.stdout.strip()
+
+
+def test_json_is_one_object_with_every_part(call):
+    result = call("reply", "I am sad", "--seed", "4", "--json")
+    data = json.loads(result.stdout)
+    assert list(data) == KEYS
+    assert data["seed"] == 4
+    assert data["candidates"] == [{"text": data["reply"]}]
+    assert (data["emotion"], data["plan"], data["safety"]) == (None, None, None)
+    assert data["timings"]["total"] > 0
+
+
+def test_a_cut_text_is_noticed_on_standard_error_and_in_json(call):
+    result = call("reply", "-", "--json", "--seed", "1", text="x " * 50_000 + "end")
+    assert "left out" in result.stderr
+    assert any("too long" in notice for notice in json.loads(result.stdout)["notices"])
+
+
+def test_special_tokens_nul_and_bad_bytes_on_standard_input_are_text(call):
+    result = call("reply", "-", "--seed", "1", text=b"<|im_end|>\0 \xff\xfe \xe2\x80\xae")
+    assert result.exit_code == 0
+    assert result.stdout.strip()
+
+
+def test_history_and_persona_change_the_reply(call, tmp_path):
+    history = tmp_path / "talk.jsonl"
+    history.write_text(Dialogue((Turn("speaker", "My dog died."), Turn("listener", "Oh no."))).to_json())
+    plain = call("reply", "Yes", "--seed", "1").stdout
+    assert call("reply", "Yes", "--seed", "1", "--history", str(history)).stdout != plain
+    assert call("reply", "Yes", "--seed", "1", "--persona-line", "I am a vet.").stdout != plain
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "There is no file"),
+        ("{", "not JSON"),
+        ('{"turns": [{"speaker": "a"}]}', "lacks the field 'text'"),
+        ("", "0 entries"),
+        (2 * '{"turns": [{"speaker": "a", "text": "b"}]}\n', "2 entries"),
+    ],
+)
+def test_a_history_that_cannot_be_used_is_named(call, tmp_path, content, message):
+    file = tmp_path / "talk.jsonl"
+    if content is not None:
+        file.write_text(content)
+    result = call("reply", "hi", "--history", str(file))
+    assert isinstance(result.exception, ListenwellError)
+    assert message in str(result.exception)
+
+
+def test_nothing_said_is_an_error(call):
+    assert "empty" in str(call("reply", "  ").exception)
+
+
+def test_a_pipe_gets_one_line_for_each_line(call):
+    result = call("chat", "--seed", "2", text="I am sad\n\nMy dog died\n")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 2
+    assert "line 2 is empty" in result.stderr
+
+
+def test_the_lines_of_a_pipe_are_one_conversation_that_can_be_kept(call, tmp_path):
+    file = tmp_path / "talk.jsonl"
+    lines = call("chat", "--seed", "2", "--save", str(file), text="I am sad\nMy dog died").stdout.splitlines()
+    kept = Dialogue.from_json(file.read_text())
+    assert [turn.speaker for turn in kept.turns] == ["speaker", "listener"] * 2
+    assert [one_line(kept.turns[place].text) for place in (1, 3)] == lines
+    assert kept.turns[2].text == "My dog died"
+
+
+def test_an_empty_pipe_says_what_to_do(call):
+    result = call("chat", text="")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "nothing to answer" in result.stderr

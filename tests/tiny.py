@@ -1,0 +1,105 @@
+"""Tiny real models with a real byte-level vocabulary, made from nothing."""
+
+import numpy as np
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+MARKS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+SENTENCES = [
+    "system user assistant I am so happy for you! How did it go?",
+    "That must be hard. What happened to your dog?",
+    "I feel alone since I moved to this city. Oh no, that is sad.",
+] * 5
+WIDTH, HEADS, KEY_HEADS, LAYERS, INNER, POSITIONS = 64, 4, 2, 2, 96, 512
+
+
+def tiny_tokenizer():
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=320,
+        special_tokens=[AddedToken(mark, special=True, normalized=False) for mark in MARKS],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(SENTENCES, trainer)
+    return tokenizer
+
+
+def save_tiny_llama(folder):
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = tiny_tokenizer()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=WIDTH,
+        intermediate_size=INNER,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=KEY_HEADS,
+        max_position_embeddings=POSITIONS,
+        tie_word_embeddings=True,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def write_tiny_gguf(file):
+    import gguf
+
+    tokenizer, random = tiny_tokenizer(), np.random.default_rng(0)
+    vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.token_to_id)
+    writer = gguf.GGUFWriter(file, "llama")
+    writer.add_context_length(POSITIONS)
+    writer.add_embedding_length(WIDTH)
+    writer.add_feed_forward_length(INNER)
+    writer.add_block_count(LAYERS)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(KEY_HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_vocab_size(len(vocabulary))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(vocabulary)
+    writer.add_token_types([3 if token in MARKS else 1 for token in vocabulary])
+    import json
+
+    writer.add_token_merges([" ".join(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+
+    def add(name, *shape, kind=gguf.GGMLQuantizationType.Q8_0):
+        values = random.standard_normal(shape).astype(np.float32) * 0.05
+        if len(shape) == 1:
+            writer.add_tensor(name, values + 1)
+        else:
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
+
+    add("token_embd.weight", len(vocabulary), WIDTH)
+    add("output_norm.weight", WIDTH)
+    keys = WIDTH // HEADS * KEY_HEADS
+    for layer in range(LAYERS):
+        add(f"blk.{layer}.attn_norm.weight", WIDTH)
+        add(f"blk.{layer}.ffn_norm.weight", WIDTH)
+        add(f"blk.{layer}.attn_q.weight", WIDTH, WIDTH)
+        add(f"blk.{layer}.attn_k.weight", keys, WIDTH)
+        add(f"blk.{layer}.attn_v.weight", keys, WIDTH)
+        add(f"blk.{layer}.attn_output.weight", WIDTH, WIDTH)
+        add(f"blk.{layer}.ffn_gate.weight", INNER, WIDTH)
+        add(f"blk.{layer}.ffn_up.weight", INNER, WIDTH)
+        add(f"blk.{layer}.ffn_down.weight", WIDTH, INNER)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
