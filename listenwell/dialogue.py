@@ -1,7 +1,7 @@
 """The one typed dialogue that every part of listenwell reads and writes.
 
 All types are frozen and validated when they are made, compare by value, pickle (for process pools) and go
-to JSON and back without loss for any Unicode text, lone surrogates and NUL included.
+to JSON and back without loss for any Unicode text, NUL and lone surrogates included.
 """
 
 from collections.abc import Iterator

@@ -10,11 +10,16 @@ from listenwell.dialogue import Example, LabelledText, Scored
 from listenwell.errors import InputError, ListenwellError
 from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, MECHANISMS, STRATEGIES, TONES
 
+
+def is_unicode(text):
+    """Not two surrogates that JSON would join into one character: such a text is another one's misspelling."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") == text
+
+
 # Any Unicode, lone surrogates and NUL included.
-texts = st.text(st.characters(exclude_categories=()), min_size=1, max_size=30).filter(
-    lambda t: not t.isspace()
-)
-notes = st.dictionaries(st.text(max_size=8), st.text(st.characters(exclude_categories=())), max_size=3)
+anything = st.text(st.characters(exclude_categories=()), max_size=30).filter(is_unicode)
+texts = anything.filter(lambda text: text and not text.isspace())
+notes = st.dictionaries(st.text(max_size=8), anything, max_size=3)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 

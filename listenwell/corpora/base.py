@@ -55,6 +55,8 @@ class Reader(ABC):
     """Its place in the data folder, where that is not its name."""
     downloads: ClassVar[tuple[Download, ...]] = ()
     """Where the publisher offers it; empty if only a person can fetch it."""
+    not_downloaded: ClassVar[tuple[str, ...]] = ()
+    """Splits that the downloads do not bring."""
     obtain: ClassVar[str] = ""
     """How to get it, where there is no download."""
 
@@ -87,15 +89,22 @@ class Reader(ABC):
         files = self.files(split)
         for file in files:
             if not file.exists():
-                raise CorpusError(f"{self.name} is not here: there is no {file}.", self.how_to_get())
+                raise CorpusError(f"{self.name} is not here: there is no {file}.", self.how_to_get(split))
         return files
 
-    def how_to_get(self) -> str:
-        """What to do when the files are missing."""
+    def how_to_get(self, split: str = "") -> str:
+        """What to do when the files (of a split) are missing."""
         here = "or say where it is with --path or LISTENWELL_DATA."
+        if split in self.not_downloaded:
+            return f"Its publisher offers no {split} that we can pin: get it by hand, {here}"
         if self.downloads:
             return f"Download it with `listenwell corpus download {self.name}`, {here}"
         return f"{self.obtain} Then say where it is with --path or LISTENWELL_DATA."
+
+
+def is_number(text: str) -> bool:
+    """Whether `int` reads a text as a whole number; isdigit also holds for "²" and for 5,000 digits."""
+    return len(text) < 19 and text.isdecimal()
 
 
 def text_lines(file: Path, report: Report) -> Iterator[tuple[int, str]]:
@@ -120,7 +129,11 @@ def csv_rows(file: Path, columns: tuple[str, ...], report: Report) -> Iterator[t
     """
     with file.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
         reader = csv.DictReader(lines)
-        if missing := [column for column in columns if column not in (reader.fieldnames or ())]:
+        try:
+            present = reader.fieldnames or ()
+        except csv.Error:  # one field without end: a binary file
+            present = ()
+        if missing := [column for column in columns if column not in present]:
             raise CorpusError(f"{file} has no column {missing[0]!r}.", "Name the publisher's own file.")
         while True:
             try:

@@ -4,6 +4,7 @@ A download goes on where it broke off. What arrives takes its final name only af
 a wrong sum deletes nothing: the file stays aside, and the error says where.
 """
 
+import http.client
 import tarfile
 import urllib.error
 import urllib.request
@@ -100,7 +101,7 @@ def _receive(url: str, aside: Path) -> None:
             f"{url} answered {error.code} {error.reason}.",
             "The publisher may have moved it: fetch it by hand, and use --path.",
         ) from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise DownloadError(
             f"{url} cannot be reached: {getattr(error, 'reason', error)}.",
             "Check the network and run the same command again: it goes on where it stopped.",
@@ -110,6 +111,8 @@ def _receive(url: str, aside: Path) -> None:
 def _unpack(archive: Path, download: Download, folder: Path) -> None:
     with _members(archive) as read:
         for inside, target in download.members:
+            if (folder / target).exists():
+                continue
             with read(inside) as source, written_whole(folder / target) as file:
                 while chunk := source.read(_CHUNK):
                     file.write(chunk)

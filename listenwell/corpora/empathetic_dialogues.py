@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from listenwell.corpora.base import Reader, Report, csv_rows, text_lines
+from listenwell.corpora.base import Reader, Report, csv_rows, is_number, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import EMOTIONS, EMOTIONS_AND_INTENTS
@@ -45,6 +45,10 @@ class EmpatheticDialogues(Reader):
 
     def read(self, split: str) -> Iterator[Dialogue]:
         """Whole conversations, the speaker's and the listener's turns in order."""
+        return (dialogue for dialogue, _ in self._numbered(split))
+
+    def _numbered(self, split: str) -> Iterator[tuple[Dialogue, list[int]]]:
+        """Each conversation and the publisher's numbers of its turns; a skipped row leaves a gap."""
         for conversation, rows in self._conversations(split):
             _, emotion, situation, _ = rows[0]
             # Odd turns are the speaker's; the publisher's speaker_idx is a worker's number.
@@ -52,9 +56,9 @@ class EmpatheticDialogues(Reader):
                 Turn(SPEAKER if number % 2 else LISTENER, text.replace("_comma_", ","))
                 for number, _, _, text in rows
             ]
-            yield Dialogue(
-                tuple(turns), conversation, (), LISTENER, situation.replace("_comma_", ",") or None, emotion
-            )
+            situation = situation.replace("_comma_", ",")
+            dialogue = Dialogue(tuple(turns), conversation, (), LISTENER, situation or None, emotion)
+            yield dialogue, [number for number, *_ in rows]
 
     def _conversations(self, split: str) -> Iterator[tuple[str, list[_Row]]]:
         """Neighbouring rows with the same id; rows of one that ended before are skipped."""
@@ -65,7 +69,7 @@ class EmpatheticDialogues(Reader):
             if number == 1 and fields[:2] == ["conv_id", "utterance_idx"]:
                 continue
             # The usual row passes these tests at once; every other goes through _repaired.
-            if len(fields) != 8 or not fields[4].isdigit():
+            if len(fields) != 8 or not is_number(fields[4]) or (fields[7] and _RATINGS.fullmatch(fields[7])):
                 fields = _repaired(fields, f"{file.name}:{number}", self.report)
             if not fields or not _is_sound(fields, f"{file.name}:{number}", self.report):
                 continue
@@ -84,9 +88,9 @@ class EmpatheticDialogues(Reader):
 
 def _is_sound(fields: list[str], where: str, report: Report) -> bool:
     """Whether a row has a turn number, a known emotion and a text; otherwise it is counted."""
-    if fields[1].isdigit() and fields[2] in EMOTIONS and fields[5] and not fields[5].isspace():
+    if is_number(fields[1]) and fields[2] in EMOTIONS and fields[5] and not fields[5].isspace():
         return True
-    if not fields[1].isdigit():
+    if not is_number(fields[1]):
         report.skip("no turn number", where)
     elif fields[2] not in EMOTIONS:
         report.skip("unknown emotion", where)
@@ -102,7 +106,7 @@ def _repaired(fields: list[str], where: str, report: Report) -> list[str]:
     commas it holds.
     """
     # speaker_idx is the first whole number after the situation's first piece.
-    speaker = next((i for i in range(4, len(fields)) if fields[i].isdigit()), None)
+    speaker = next((i for i in range(4, len(fields)) if is_number(fields[i])), None)
     if speaker is None or speaker + 1 >= len(fields):
         if fields != [""]:
             report.skip("wrong number of columns", where)
@@ -145,10 +149,10 @@ class LabelledEmpatheticDialogues(EmpatheticDialogues):
         """Whole conversations with `Factors.intent` on each turn and the note `situation_label`."""
         self.check(split)
         labels = self._labels(self.files(split)[1])
-        for dialogue in super().read(split):
+        for dialogue, numbers in self._numbered(split):
             known = labels.get(dialogue.id, {})
             turns = []
-            for number, turn in enumerate(dialogue.turns, start=1):
+            for number, turn in zip(numbers, dialogue.turns, strict=True):
                 if number in known:
                     turns.append(replace(turn, factors=Factors(intent=known[number])))
                 else:
@@ -171,7 +175,7 @@ class LabelledEmpatheticDialogues(EmpatheticDialogues):
 
 def _table_rows(file: Path, report: Report) -> Iterator[tuple[str, str, int, str]]:
     for where, row in csv_rows(file, ("conv_id", "utterance_idx", "label"), report):
-        if row["utterance_idx"].isdigit():
+        if is_number(row["utterance_idx"]):
             yield where, row["conv_id"], int(row["utterance_idx"]), row["label"]
         else:
             report.skip("no turn number", where)

@@ -7,7 +7,7 @@ were found by n-grams of each intent (easy by construction), the split manual th
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, text_lines
+from listenwell.corpora.base import Reader, is_number, text_lines
 from listenwell.corpora.empathetic_intents_files import DOWNLOADS
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -52,7 +52,7 @@ class EmpatheticIntents(Reader):
 
     def _numbered(self, line: str, where: str, identity: str) -> LabelledText | None:
         label, separator, text = line.partition(_SEPARATOR)
-        if not separator or not label.isdigit() or int(label) >= len(EMOTIONS_AND_INTENTS):
+        if not separator or not is_number(label) or int(label) >= len(EMOTIONS_AND_INTENTS):
             self.report.skip("no label in front", where)
         elif not text.strip():
             self.report.skip("empty text", where)

@@ -24,7 +24,7 @@ _TSV = {
 }
 _JSON = {"accepted": "ESConv.json", "failed": "FailedESConv.json"}
 # flag, speaker (1 is the supporter), number of the turn, [strategy] and text
-_TURN = re.compile(r"\d\.\d ([01]) (\d+) (?:\[([^\]]+)\])?(.*)", re.DOTALL)
+_TURN = re.compile(r"\d\.\d (?:0|(1)) (\d{1,9}) (?(1)(?:\[([^\]]+)\])?)(.*)", re.DOTALL)
 _ROLES = {
     "seeker": SPEAKER,
     "speaker": SPEAKER,
@@ -44,6 +44,7 @@ class ESConv(Reader):
     licence = "CC BY-NC 4.0, academic use"
     citation = "Liu et al. 2021"
     splits = (*_TSV, *_JSON)
+    not_downloaded = ("train", "accepted")
     downloads = (
         Download(
             f"{_REPOSITORY}4a5ef3a58a4d7d2fae140d47ab76479bb1d05956/codes/dataset/devWithStrategy_short.tsv",
@@ -101,14 +102,16 @@ class ESConv(Reader):
                 self.report.skip("empty utterance", where)
                 continue
             factors = self._factors(name, where) if name else None
-            window[int(number)] = Turn(LISTENER if supporter == "1" else SPEAKER, text.strip(), factors)
+            window[int(number)] = Turn(LISTENER if supporter else SPEAKER, text.strip(), factors)
         return window
 
     def _from_json(self, file: Path, split: str) -> Iterator[Dialogue]:
         try:
             conversations = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise CorpusError(f"{file} is not whole JSON: {error}.", "Download it again.") from None
+        if not isinstance(conversations, list):
+            raise CorpusError(f"{file} is not a list of conversations.", "Use the publisher's own file.")
         for number, conversation in enumerate(conversations, start=1):
             where = f"{file.name} #{number}"
             try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, text_lines
+from listenwell.corpora.base import Reader, is_number, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LabelledText
 from listenwell.labels import GOEMOTIONS
@@ -50,7 +50,7 @@ class GoEmotions(Reader):
             text, labels = _unquoted(fields[0]), fields[1].split(",")
             if not text.strip():
                 self.report.skip("empty text", where)
-            elif not all(label.isdigit() and int(label) < len(GOEMOTIONS) for label in labels):
+            elif not all(is_number(label) and int(label) < len(GOEMOTIONS) for label in labels):
                 self.report.skip("unknown label", where)
             else:
                 yield LabelledText(text, tuple(GOEMOTIONS[int(label)] for label in labels), fields[2])

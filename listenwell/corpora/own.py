@@ -33,7 +33,7 @@ class OwnJsonl(Reader):
                 data = json.loads(line)
                 is_text = isinstance(data, dict) and "labels" in data
                 yield (LabelledText if is_text else Dialogue).from_dict(data)
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.report.skip("not JSON", f"{file.name}:{number}")
             except ListenwellError as error:
                 self.report.skip(str(error), f"{file.name}:{number}")

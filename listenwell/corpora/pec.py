@@ -93,6 +93,8 @@ class OffMyChestPEC(PEC):
 
 def _dialogue(record: Record, identity: str) -> Dialogue:
     context, speakers, author = record["context"], record["context_speakers"], record["response_speaker"]
+    if not all(isinstance(value, list) for value in (context, speakers, record["personas"])):
+        raise CorpusError("a record's personas, context or speakers are no lists", "Check the file.")
     if len(context) != len(speakers) or not context:
         raise CorpusError("a record's context and its speakers differ in number", "Check the file.")
     turns = [Turn(speaker, text) for speaker, text in zip(speakers, context, strict=True)]
@@ -112,7 +114,7 @@ def _jsonl_records(file: Path, report: Report) -> Iterator[tuple[str, Record]]:
             continue
         try:
             yield f"{file.name}:{number}", json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             report.skip("not JSON", f"{file.name}:{number}")
 
 
@@ -124,13 +126,23 @@ def _parquet_records(file: Path) -> Iterator[tuple[str, Record]]:
     try:
         table = parquet.ParquetFile(file)
     except ArrowInvalid as error:
-        raise CorpusError(f"{file} is not a whole Parquet file: {error}.", "Download it again.") from None
+        raise _broken(file, error) from None
     with table:
-        number = 0
-        for batch in table.iter_batches(batch_size=1024):  # a batch at a time: the file may exceed memory
+        number, batches = 0, table.iter_batches(batch_size=1024)  # a batch at a time: it may exceed memory
+        while True:
+            try:
+                batch = next(batches, None)
+            except (ArrowInvalid, OSError) as error:
+                raise _broken(file, error) from None
+            if batch is None:
+                return
             for record in batch.to_pylist():
                 number += 1
                 yield f"{file.name} row {number}", record
+
+
+def _broken(file: Path, error: Exception) -> CorpusError:
+    return CorpusError(f"{file} is not a whole Parquet file: {error}.", "Download it again.")
 
 
 def _released_records(file: Path, report: Report) -> Iterator[tuple[str, Record]]:

@@ -30,6 +30,7 @@ class SyntheticPersonaChat(Reader):
     licence = "CC BY 4.0"
     citation = "Jandaghi et al. 2023"
     splits = ("train", "valid", "test")
+    not_downloaded = ("train",)
     downloads = (
         Download(
             f"{_BASE}Synthetic-Persona-Chat_valid.csv",
