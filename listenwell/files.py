@@ -15,17 +15,20 @@ from listenwell.errors import InputError
 
 def cache_folder() -> Path:
     """Where what can be made again is kept: LISTENWELL_CACHE, else the system's cache folder."""
+    if named := os.environ.get("LISTENWELL_CACHE"):
+        return Path(named).expanduser()
     import platformdirs
 
-    return Path(os.environ.get("LISTENWELL_CACHE") or platformdirs.user_cache_dir("listenwell")).expanduser()
+    return Path(platformdirs.user_cache_dir("listenwell"))
 
 
 def data_folder() -> Path:
     """Where corpora are looked for and downloaded to: LISTENWELL_DATA, else the system's data folder."""
+    if named := os.environ.get("LISTENWELL_DATA"):
+        return Path(named).expanduser()
     import platformdirs
 
-    default = Path(platformdirs.user_data_dir("listenwell")) / "data"
-    return Path(os.environ.get("LISTENWELL_DATA") or default).expanduser()
+    return Path(platformdirs.user_data_dir("listenwell")) / "data"
 
 
 def sha256(path: Path) -> str:
@@ -84,8 +87,9 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
         try:
             yield aside
             for path in [*aside.rglob("*"), aside]:
+                # Some libraries write private files; a model folder is an ordinary one.
+                path.chmod((0o777 if path.is_dir() else 0o666) & ~_umask())
                 _sync(path)
-            aside.chmod(0o777 & ~_umask())
             previous = _previous(folder)
             if folder.exists():
                 shutil.rmtree(previous, ignore_errors=True)

@@ -1,6 +1,7 @@
 """Write docs/cli.md from the command line itself, and check that README and docs hold together.
 
-`--write` writes; `--check` fails where the page is old, a link leads nowhere, or a command does not exist.
+`--write` writes; `--check` fails where the page is old, a link leads nowhere, a command does not exist, or
+the results page disagrees with the result files.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from typing import Any
 from typer.main import get_command
 
 from listenwell.cli import app
+from listenwell.evaluation.page import page_problems
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "cli.md"
@@ -67,7 +69,7 @@ def problems() -> list[str]:
             called = ("listenwell", *words.split())
             if not any(called[: len(path)] == path for path in known if len(path) > 1):
                 found.append(f"{page.name}: there is no command `{' '.join(called)}`")
-    return found
+    return found + page_problems(ROOT / "results", ROOT / "docs")
 
 
 if __name__ == "__main__":

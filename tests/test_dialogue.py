@@ -12,7 +12,7 @@ from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, MECHANISMS, 
 
 
 def is_unicode(text):
-    """Not two surrogates that JSON would join into one character: such a text is another one's misspelling."""
+    """Not two surrogates that JSON would join into one character."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass") == text
 
 

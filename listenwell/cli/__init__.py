@@ -7,7 +7,10 @@ import typer
 
 from listenwell.cli.chat import chat
 from listenwell.cli.corpus import corpus
+from listenwell.cli.evaluate import evaluate
 from listenwell.cli.reply import reply
+from listenwell.cli.results import results
+from listenwell.cli.train import train
 from listenwell.errors import ListenwellError
 from listenwell.version import __version__
 
@@ -20,6 +23,9 @@ app = typer.Typer(
 )
 app.command()(chat)
 app.command()(reply)
+app.command()(evaluate)
+app.command()(results)
+app.command()(train)
 app.add_typer(corpus, name="corpus")
 
 

@@ -6,10 +6,11 @@ turn with the persona always stays, the newest turn always stays, the oldest tur
 
 from collections.abc import Sequence
 
-from listenwell.dialogue import Dialogue
+from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import InputError
 from listenwell.generators.base import Prompt
 from listenwell.runtime.base import Runtime
+from listenwell.runtime.text import Vocabulary
 
 START, END = "<|im_start|>", "<|im_end|>"
 
@@ -22,20 +23,20 @@ def build_prompt(
     Args:
         runtime: whose vocabulary to use.
         dialogue: ends with somebody else's turn; the listener's own persona goes into the system turn.
-        system: who the listener is.
+        system: who the listener is; empty for no system turn (unless there is a persona).
         budget: how many tokens the prompt may have.
         shots: exchanges that show the model how to answer; they stand before the dialogue and always stay.
     """
     persona = dialogue.persona_of(dialogue.listener)
     if persona and persona.lines:
-        system = f"{system}\nAbout you: {' '.join(persona.lines)}"
-    head = _turn(runtime, "system", runtime.encode(system))
+        system = f"{system}\nAbout you: {' '.join(persona.lines)}".strip()
+    head = turn_tokens(runtime.vocabulary, "system", runtime.encode(system)) if system else []
     for said, answer in shots:
-        head += _turn(runtime, "user", runtime.encode(said))
-        head += _turn(runtime, "assistant", runtime.encode(answer))
+        head += turn_tokens(runtime.vocabulary, "user", runtime.encode(said))
+        head += turn_tokens(runtime.vocabulary, "assistant", runtime.encode(answer))
     tail = [runtime.vocabulary.special(START), *runtime.encode("assistant\n")]
     room = budget - len(head) - len(tail)
-    frame = len(_turn(runtime, "user", []))
+    frame = len(turn_tokens(runtime.vocabulary, "user", []))
     if room < frame + budget // 4:  # less than a quarter for what was said is no conversation
         raise InputError(
             f"The persona and the instructions take {len(head)} of the prompt's {budget} tokens.",
@@ -49,7 +50,7 @@ def build_prompt(
             left_out = len(text) - (room - frame)
             text = text[left_out:]
             notices.append(f"The text was too long: its first {left_out} tokens were left out.")
-        tokens = _turn(runtime, "assistant" if turn.speaker == dialogue.listener else "user", text)
+        tokens = turn_tokens(runtime.vocabulary, role_of(turn, dialogue), text)
         if len(tokens) > room:
             break
         kept.append(tokens)
@@ -62,6 +63,12 @@ def build_prompt(
     return Prompt((*head, *body, *tail), stop, tuple(notices))
 
 
-def _turn(runtime: Runtime, role: str, text: list[int]) -> list[int]:
-    mark = runtime.vocabulary.special
-    return [mark(START), *runtime.encode(f"{role}\n"), *text, mark(END), *runtime.encode("\n")]
+def turn_tokens(vocabulary: Vocabulary, role: str, text: list[int]) -> list[int]:
+    """One turn with its marks; `text` is encoded already."""
+    mark = vocabulary.special
+    return [mark(START), *vocabulary.encode(f"{role}\n"), *text, mark(END), *vocabulary.encode("\n")]
+
+
+def role_of(turn: Turn, dialogue: Dialogue) -> str:
+    """ChatML's name for who speaks: the listener is the assistant, everybody else the user."""
+    return "assistant" if turn.speaker == dialogue.listener else "user"

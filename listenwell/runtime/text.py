@@ -62,6 +62,10 @@ class Vocabulary:
             )
         return int(number)
 
+    def to_json(self) -> str:
+        """The contents of a tokenizer.json."""
+        return str(self._tokenizer.to_str())
+
     def decode(self, tokens: Sequence[int]) -> str:
         """The text of tokens, special ones left out."""
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True))

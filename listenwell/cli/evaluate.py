@@ -1,0 +1,131 @@
+"""`listenwell evaluate`: measure a model's replies, or replies that someone else made."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from listenwell.cli.options import AsJson, Recipe, Weights
+
+if TYPE_CHECKING:
+    from listenwell.corpora import Reader
+    from listenwell.evaluation.embedder import Embedder
+    from listenwell.evaluation.ledger import Result
+    from listenwell.evaluation.sample import Sampling
+
+
+Limit = Annotated[int | None, typer.Option(min=1, help="Measure a sample of this size, drawn with the seed.")]
+Out = Annotated[Path | None, typer.Option(help="The folder for result.json; otherwise under runs/evaluate.")]
+Replies = Annotated[
+    Path | None,
+    typer.Option(help='Measure these: a file that MoEL or MIME released, or JSONL with {"reply": "…"}.'),
+]
+System = Annotated[
+    str | None, typer.Option(help="Which system of a released file, or the row's name for JSONL.")
+]
+Keep = Annotated[
+    Path | None, typer.Option(help="Put a copy here too, as TASK-SYSTEM.json; such as: results.")
+]
+Where = Annotated[
+    Path | None,
+    typer.Option("--path", help="The corpus's folder; otherwise looked for under LISTENWELL_DATA."),
+]
+Encoder = Annotated[
+    Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
+]
+
+
+def evaluate(
+    model: Annotated[str | None, typer.Argument(help="Who answers; so far: prompted.")] = None,
+    corpus: Annotated[str, typer.Option(help="Whose contexts are answered.")] = "empathetic_dialogues",
+    split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
+    limit: Limit = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the replies.")] = 0,
+    out: Out = None,
+    replies: Replies = None,
+    system: System = None,
+    keep: Keep = None,
+    path: Where = None,
+    recipe: Recipe = None,
+    weights: Weights = None,
+    encoder: Encoder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure replies and write result.json: figures with units, and all that could move them.
+
+    A run that was stopped goes on where it was: replies are kept in replies.jsonl as they are made. With
+    --replies, no model speaks: the file's replies are measured by the same code.
+
+    Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
+    """
+    from listenwell.corpora import CORPORA
+    from listenwell.errors import InputError
+    from listenwell.evaluation.embedder import Embedder
+    from listenwell.evaluation.ledger import write_result
+    from listenwell.evaluation.sample import Sampling
+
+    if (model is None) == (replies is None):
+        raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
+    if replies is None and system is not None:
+        raise InputError("--system names a row of --replies.", "Leave it out: a model has its own name.")
+    reader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
+    if replies is not None:
+        result = _of_file(replies, system, reader, split, sampling, encoder)
+        folder = out or _folder(result.system, corpus, split)
+    else:
+        folder = out or _folder(str(model), corpus, split)
+        embedder = Embedder.load(encoder)
+        result = _of_model(str(model), recipe, weights, reader, split, sampling, folder, embedder)
+    write_result(result, folder / "result.json")
+    if keep is not None:
+        write_result(result, keep / f"{result.task}-{_slug(result.system)}.json")
+    if as_json:
+        typer.echo(result.to_json())
+    else:
+        from listenwell.cli.result_tables import result_table
+
+        result_table(result)
+    typer.echo(f"Written to {folder / 'result.json'}.", err=True)
+
+
+def _of_file(
+    file: Path, system: str | None, reader: "Reader", split: str, sampling: "Sampling", encoder: Path | None
+) -> "Result":
+    from listenwell.evaluation.embedder import Embedder
+    from listenwell.evaluation.given import read_given
+    from listenwell.evaluation.protocol import evaluate_given
+
+    given = read_given(file, system, reader, split, sampling)
+    seed = None if sampling.limit is None else sampling.seed
+    return evaluate_given(given, reader.name, split, Embedder.load(encoder), seed)
+
+
+def _of_model(
+    model: str,
+    recipe: Path | None,
+    weights: Path | None,
+    reader: "Reader",
+    split: str,
+    sampling: "Sampling",
+    folder: Path,
+    embedder: "Embedder",
+) -> "Result":
+    from listenwell.evaluation.ledger import hash_files
+    from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
+    from listenwell.listener import Listener
+
+    reader.check(split)
+    listener = Listener.load(model, recipe=recipe, weights=weights)
+    files = model_files(listener.speak, weights)
+    run = Run(reader, split, sampling, folder, hash_files(files) if files else None)
+    return evaluate_listener(listener, run, embedder)
+
+
+def _folder(system: str, corpus: str, split: str) -> Path:
+    return Path("runs") / "evaluate" / f"{_slug(system)}-{corpus}-{split}"
+
+
+def _slug(name: str) -> str:
+    """A name as files are called: small letters, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "system"

@@ -1,0 +1,53 @@
+"""Tables of the evaluation commands in the terminal."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from listenwell.cli.terminal import visible
+from listenwell.evaluation.units import METRICS, metric
+
+if TYPE_CHECKING:
+    from listenwell.evaluation.ledger import Result
+    from listenwell.evaluation.markdown import Grid
+
+
+_WIDTH = 130
+"""The widest table's need; in a narrower terminal lines go on in the next."""
+
+
+def result_table(result: "Result") -> None:
+    """One result: a figure a line with its unit, then the conditions."""
+    title = f"{result.system} · {result.corpus} {result.split} · {result.count:,} replies"
+    table = Table(title=Text(visible(title)), title_justify="left", box=None, header_style="bold")
+    table.add_column("metric")
+    table.add_column("value", justify="right")
+    table.add_column("unit", style="dim")
+    table.add_column("", style="dim", overflow="fold")
+    units, order = dict(result.units), list(METRICS)
+    for name, value in sorted(
+        result.metrics, key=lambda pair: order.index(pair[0]) if pair[0] in METRICS else len(order)
+    ):
+        known = metric(name, units.get(name, ""))
+        table.add_row(known.label, known.show(value), known.unit, known.note)
+    console = Console()
+    console.print(table)
+    for name in ("sample", "decoding", "factors"):
+        if said := dict(result.conditions).get(name):
+            console.print(Text(visible(f"{name}: {said}"), style="dim"))
+
+
+def grid_table(grid: "Grid") -> None:
+    """A table of the results page; figures are never folded, long words are."""
+    table = Table(title=Text(grid.title), title_justify="left", box=None, header_style="bold")
+    for place, heading in enumerate(grid.columns):
+        if place in grid.numbers:
+            table.add_column(Text(heading), justify="right", min_width=max(map(len, heading.split())))
+        else:
+            table.add_column(Text(heading), no_wrap=heading == "system", overflow="fold")
+    for row in grid.rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    console = Console(width=max(Console().width, _WIDTH))
+    console.print(table)

@@ -1,0 +1,30 @@
+"""`listenwell train`: run a training recipe, or go on with one that was stopped."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A YAML file; see recipes/.")],
+    output: Annotated[Path | None, typer.Option(help="The run's folder, instead of the recipe's.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The corpus's folder, instead of the recipe's.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only so many dialogues of each split, for a rehearsal.")
+    ] = None,
+) -> None:
+    """Train a model by a recipe. Stopped at any moment, the same command goes on from the last save.
+
+    Several processes: torchrun --nproc-per-node 2 -m listenwell.training RECIPE.yaml
+    """
+    from dataclasses import replace
+
+    from listenwell.recipe import read_recipe
+    from listenwell.training.recipe import TrainRecipe
+    from listenwell.training.run import train as run
+
+    settings = read_recipe(TrainRecipe, recipe)
+    chosen = replace(settings.data, path=data or settings.data.path, limit=limit or settings.data.limit)
+    folder = run(replace(settings, output=output or settings.output, data=chosen))
+    typer.echo(f"The best checkpoint is {folder / 'best'}; its figures are in {folder / 'result.json'}.")

@@ -1,0 +1,1 @@
+"""Measuring replies, rankings and labels: what is counted, and how."""

@@ -1,0 +1,136 @@
+"""From a listener, or from replies someone made, to a result: nothing that moves a number is left unsaid."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from listenwell.corpora.base import Reader
+from listenwell.dialogue import Example
+from listenwell.errors import InputError
+from listenwell.evaluation.embedder import Embedder
+from listenwell.evaluation.given import Given
+from listenwell.evaluation.ledger import Result, hash_files, surroundings
+from listenwell.evaluation.metrics import Perplexity
+from listenwell.evaluation.replies import claim, generate_replies, measure_replies, metric_conditions
+from listenwell.evaluation.sample import Sampling
+from listenwell.evaluation.units import units
+from listenwell.listener import Listener
+from listenwell.records import dumps
+from listenwell.weights import HUB_FILES, find_weights
+
+REPLIES = "replies"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One evaluation of one listener."""
+
+    reader: Reader
+    split: str
+    sampling: Sampling
+    """How many contexts; its seed is also that of the replies."""
+    out: Path
+    """A folder; replies.jsonl grows in it, and a run that was stopped goes on from there."""
+    checkpoint: str | None = None
+    """sha256 over the model's files."""
+
+
+def evaluate_listener(listener: Listener, run: Run, embedder: Embedder) -> Result:
+    """Let a listener answer a split (or a sample of it) and measure its replies."""
+    data = hash_files(run.reader.check(run.split))
+    examples, seed = list(run.reader.examples(run.split)), run.sampling.seed
+    if not examples:
+        raise InputError(
+            f"{run.reader.name} {run.split} has no replies to make.", "Name a corpus of conversations."
+        )
+    chosen = run.sampling.draw(examples)
+    switches = _listener_conditions(listener) | {"sample": run.sampling.wording(len(examples), len(chosen))}
+    about: dict[str, Any] = {
+        "system": listener.speak.name,
+        "corpus": run.reader.name,
+        "split": run.split,
+        "data": data,
+        "checkpoint": run.checkpoint,
+        "seed": seed,
+    }
+    conditions = metric_conditions(embedder) | switches
+    claim(run.out, about | {"conditions": switches})
+    replies = generate_replies(listener, chosen, seed, run.out / "replies.jsonl")
+    measured = measure_replies(replies, [example.reply.text for _, example in chosen], embedder)
+    if likelihood := _perplexity(listener, [example for _, example in chosen]):
+        conditions["tokenizer"] = likelihood.tokenizer
+        measured |= {
+            "perplexity_by_token": likelihood.by_token,
+            "perplexity_by_word": likelihood.by_word,
+            "bits_per_byte": likelihood.bits_per_byte,
+        }
+    return _result(measured, conditions, about | {"count": len(replies)})
+
+
+def evaluate_given(given: Given, corpus: str, split: str, embedder: Embedder, seed: int | None) -> Result:
+    """Measure replies that someone else made; `seed` is that of the draw, None where all were taken."""
+    measured = measure_replies(given.replies, given.references, embedder)
+    about = {
+        "system": given.system,
+        "corpus": corpus,
+        "split": split,
+        "data": given.data,
+        "seed": seed,
+        "count": len(given.replies),
+    }
+    return _result(measured, metric_conditions(embedder) | given.conditions, about)
+
+
+def model_files(generator: Any, weights: Path | None) -> tuple[Path, ...]:  # noqa: ANN401
+    """The files behind a generator: those it names itself (`files()`), or its base weights."""
+    if hasattr(generator, "files"):
+        return tuple(generator.files())
+    base = getattr(getattr(generator, "config", None), "base", None)
+    if base is None:
+        return ()
+    folder = find_weights(base, weights)
+    return tuple(folder / name for name in HUB_FILES)
+
+
+def _result(measured: Mapping[str, float], conditions: Mapping[str, str], about: Mapping[str, Any]) -> Result:
+    figures = {name: round(float(value), 6) for name, value in measured.items()}
+    return Result(
+        task=REPLIES,
+        metrics=tuple(figures.items()),
+        units=units(tuple(figures)),
+        conditions=tuple(conditions.items()),
+        **about,
+        **surroundings(),  # type: ignore[arg-type]
+    )
+
+
+def _perplexity(listener: Listener, examples: Iterable[Example]) -> Perplexity | None:
+    """The likelihood of the references, where the generator can tell it."""
+    measure = getattr(listener.speak, "perplexity", None)
+    return measure(examples) if measure else None
+
+
+def _listener_conditions(listener: Listener) -> dict[str, str]:
+    """The listener's switches; settings are written out whole, those at their defaults too."""
+    config = getattr(listener.speak, "config", None)
+    settings = asdict(config) if is_dataclass(config) and not isinstance(config, type) else {}
+    decoding = settings.pop("decoding", None)
+    places = ("understand", "plan", "choose", "guard")
+    filled = [place for place in places if getattr(listener, place)]
+    return {
+        "model": listener.speak.name,
+        "decoding": _flat(decoding) if isinstance(decoding, dict) else "the model's own",
+        "factors": "predicted" if listener.plan else "none",
+        "pool": "none: replies were generated",
+        "places filled": ", ".join(["speak", *filled]),
+        "settings": dumps(settings),
+    }
+
+
+def _flat(settings: Mapping[str, object]) -> str:
+    """Settings in words: `temperature 0.3, top_p 0.9`."""
+    parts = []
+    for name, value in settings.items():
+        parts.append(_flat(value) if isinstance(value, Mapping) else f"{name} {value}")
+    return ", ".join(parts)

@@ -1,0 +1,99 @@
+"""Every metric that results hold: its name in result.json, its heading, its unit, how it is rounded.
+
+Names are fixed: a result written today must find its column tomorrow. Standard library only.
+"""
+
+from dataclasses import dataclass
+
+PERCENT, COSINE, COMPOUND, TOKENS, PERPLEXITY, BITS = (
+    "percent",
+    "cosine, −1 to 1",
+    "compound, −1 to 1",
+    "words and marks",
+    "perplexity",
+    "bits",
+)
+SAMPLE = 500
+"""Variety falls as a set grows, so it is also measured on sets of this one size."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a figure is called, what it is measured in, and which way is better."""
+
+    name: str
+    label: str
+    unit: str
+    group: str
+    """The table it stands in: likeness, variety, manner, perplexity."""
+    decimals: int = 2
+    better: str = "higher"
+    """"higher", "lower", or "" where neither is."""
+    note: str = ""
+    """What a reader must know beside the label."""
+
+    def show(self, value: float | None) -> str:
+        """The figure as tables print it; a dash where it was not measured."""
+        if value is None:
+            return "–"
+        return f"{value:.{self.decimals}f}".replace("-", "−")
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric("bleu_1", "BLEU-1", PERCENT, "likeness", note="corpus BLEU, cumulative, no smoothing"),
+        Metric("bleu_2", "BLEU-2", PERCENT, "likeness"),
+        Metric("bleu_3", "BLEU-3", PERCENT, "likeness"),
+        Metric("bleu_4", "BLEU-4", PERCENT, "likeness"),
+        Metric("bleu_average", "BLEU average", PERCENT, "likeness", note="the mean of BLEU-1 to BLEU-4"),
+        Metric("sacre_bleu", "sacreBLEU", PERCENT, "likeness", note="on the texts as they are, with case"),
+        Metric("rouge_l", "ROUGE-L", PERCENT, "likeness", note="mean F1"),
+        Metric("meteor", "METEOR", PERCENT, "likeness", note="exact words and stems, no synonyms"),
+        Metric(
+            "greedy_matching",
+            "greedy matching",
+            COSINE,
+            "likeness",
+            3,
+            note="of contextual word vectors; the encoder is named in the conditions",
+        ),
+        Metric("sentence_similarity", "similarity", COSINE, "likeness", 3, note="of sentence vectors"),
+        Metric("distinct_1", "D1", PERCENT, "variety", note="distinct words in percent of all words"),
+        Metric("distinct_2", "D2", PERCENT, "variety", note="distinct pairs of words, likewise"),
+        Metric("distinct_replies", "distinct replies", PERCENT, "variety"),
+        Metric(
+            "distinct_1_of_500",
+            f"D1 of {SAMPLE}",
+            PERCENT,
+            "variety",
+            note=f"the mean over sets of {SAMPLE} replies",
+        ),
+        Metric("distinct_2_of_500", f"D2 of {SAMPLE}", PERCENT, "variety"),
+        Metric("distinct_replies_of_500", f"distinct replies of {SAMPLE}", PERCENT, "variety"),
+        Metric(
+            "stock_phrases",
+            "stock phrases",
+            PERCENT,
+            "variety",
+            better="lower",
+            note="replies that hold at least one of a fixed list",
+        ),
+        Metric("sorry_to_hear", "“sorry to hear”", PERCENT, "variety", better="lower"),
+        Metric("length", "length", TOKENS, "manner", better=""),
+        Metric("vader", "VADER", COMPOUND, "manner", 3, better="", note="mean sentiment of the replies"),
+        Metric("perplexity_by_token", "PPL a token", PERPLEXITY, "perplexity", better="lower"),
+        Metric("perplexity_by_word", "PPL a word", PERPLEXITY, "perplexity", better="lower"),
+        Metric("bits_per_byte", "bits a byte", BITS, "perplexity", 3, better="lower"),
+    )
+}
+
+
+def metric(name: str, unit: str = "") -> Metric:
+    """A metric by its name; one that is unknown here is shown as it is, in the unit its result gives."""
+    return METRICS.get(name) or Metric(name, name.replace("_", " "), unit, "other", better="")
+
+
+def units(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """The units of some metrics, as a result holds them."""
+    return tuple((name, METRICS[name].unit) for name in names if name in METRICS)

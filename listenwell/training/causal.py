@@ -1,0 +1,245 @@
+"""Fine-tuning a causal language model on dialogues: the listener's turns are predicted, nothing else.
+
+A dialogue is one sequence in ChatML. Every listener turn in it is learned with exactly the turns before it
+as context, so each reply counts once and each context is read once.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from listenwell.corpora import CORPORA, Reader
+from listenwell.dialogue import Dialogue
+from listenwell.errors import MissingExtraError, RecipeError
+from listenwell.generators.chatml import role_of, turn_tokens
+from listenwell.runtime.text import Vocabulary
+from listenwell.training.order import Batch, Encoded, Epoch
+from listenwell.training.recipe import BatchRecipe, TrainRecipe
+from listenwell.weights import find_weights
+
+
+def encode_dialogue(
+    vocabulary: Vocabulary, dialogue: Dialogue, limit: int, everyone: bool = False
+) -> Encoded | None:
+    """A dialogue's tokens, with the listener's words and end marks as targets.
+
+    A dialogue longer than the limit loses its oldest turns; None if no reply with a context is left.
+
+    Args:
+        vocabulary: the model's.
+        dialogue: any dialogue.
+        limit: how many tokens it may have.
+        everyone: everybody's turns are targets, the first one too.
+    """
+    turns = list(dialogue.turns)
+    parts: list[tuple[list[int], bool]] = []
+    for turn in turns:
+        text = vocabulary.encode(turn.text)
+        parts.append(
+            (turn_tokens(vocabulary, role_of(turn, dialogue), text), turn.speaker == dialogue.listener)
+        )
+    length = sum(len(tokens) for tokens, _ in parts)
+    while len(parts) > 2 and length > limit:
+        length -= len(parts.pop(0)[0])
+        turns.pop(0)
+    if length > limit or not any(is_reply for _, is_reply in parts[1:]):
+        return None
+    head = (
+        len(turn_tokens(vocabulary, "assistant", [])) - 2
+    )  # start mark and role; end mark and new line follow
+    targets, texts = np.zeros(length, bool), list[str]()
+    begin = 0
+    for number, (tokens, is_reply) in enumerate(parts):
+        if everyone or (is_reply and number > 0):
+            # A start mark and the role stand before the words, an end mark and a new line after them.
+            head = len(turn_tokens(vocabulary, role_of(turns[number], dialogue), [])) - 2
+            targets[begin + head : begin + len(tokens) - 1] = (
+                True  # the new line after the end mark is no target
+            )
+            texts.append(turns[number].text)
+        begin += len(tokens)
+    return Encoded(
+        np.array([token for tokens, _ in parts for token in tokens], np.int32),
+        targets,
+        len(texts),
+        sum(len(text.split()) for text in texts),
+        sum(len(text.encode("utf-8", "replace")) for text in texts),
+    )
+
+
+class CausalTask:
+    """A causal model and the dialogues it learns from."""
+
+    kind = "causal"
+
+    def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
+        self.model = model.to(device)
+        self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
+        reader: type[Reader] = CORPORA.load(recipe.data.corpus)
+        self._reader = reader(recipe.data.path)
+        # Tokens to hidden states; the head is applied at targets only. Validation has rows of every length,
+        # for each of which a compiled graph would be made anew: it runs the plain functions.
+        self._plain = self._fast = (self._base().model, _token_losses)
+        if recipe.compile and device.type == "cuda":
+            torch.compiler.reset()  # graphs of an earlier model count towards a limit
+            self._fast = (
+                torch.compile(self._plain[0], dynamic=False),  # packed rows have one shape
+                torch.compile(self._plain[1], dynamic=True),  # targets come in any number
+            )
+        self._train = self._encoded(recipe.data.train, everyone=recipe.learn == "all")
+
+    @classmethod
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
+        """Load the base model, with adapters where the recipe asks for them."""
+        from transformers import AutoModelForCausalLM
+
+        folder = find_weights(recipe.base, recipe.weights)
+        model = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            local_files_only=True,
+        )
+        model.config.attention_dropout = recipe.dropout
+        if recipe.lora:
+            LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
+
+            lora = recipe.lora
+            model = get_peft_model(
+                model,
+                LoraConfig(
+                    r=lora.rank,
+                    lora_alpha=lora.alpha,
+                    lora_dropout=lora.dropout,
+                    target_modules=lora.targets,
+                    task_type="CAUSAL_LM",
+                ),
+            )
+        return cls(model, Vocabulary.from_folder(folder), recipe, device)
+
+    def sequences(self) -> Sequence[Encoded]:
+        """The training dialogues."""
+        return self._train
+
+    def loss_sum(self, batch: Batch) -> torch.Tensor:
+        """The summed negative log-likelihood of the targets, in nats."""
+        return self._losses(batch).sum()
+
+    def measure(self, split: str) -> dict[str, float]:
+        """Perplexity by token and word and bits by byte, from sums over the whole split."""
+        sequences = self._encoded(split)
+        nll, tokens = 0.0, 0
+        # One order and no packing here: validation must not depend on how training is batched.
+        plain = BatchRecipe(
+            "bucketed", 16_384 if self.device.type == "cuda" else 4_096, self.recipe.batches.row_tokens
+        )
+        self.model.eval()
+        with torch.no_grad():
+            for step in Epoch(sequences, plain, 0, 0).steps():
+                for batch in step.batches:
+                    nll += float(self.loss_sum(batch).double())
+                tokens += step.targets
+        self.model.train()
+        words, size = sum(s.words for s in sequences), sum(s.bytes for s in sequences)
+        return {
+            "perplexity_by_token": math.exp(nll / tokens),
+            "perplexity_by_word": math.exp(nll / words),
+            "bits_per_byte": nll / math.log(2) / size,
+            "nll": nll,
+            "tokens": float(tokens),
+            "words": float(words),
+            "bytes": float(size),
+            "replies": float(sum(s.replies for s in sequences)),
+        }
+
+    def save(self, folder: Path) -> None:
+        """config.json, tokenizer.json and model.safetensors, or the adapter's files under LoRA."""
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        self.model.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
+        (folder / "tokenizer.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        """Take the weights of a checkpoint that `save` wrote."""
+        from safetensors.torch import load_file
+
+        if self.recipe.lora:
+            (set_peft_model_state_dict,) = _peft("set_peft_model_state_dict")
+            set_peft_model_state_dict(self.model, load_file(folder / "adapter_model.safetensors"))
+        else:
+            self.model.load_state_dict(
+                load_file(folder / "model.safetensors"), strict=False
+            )  # the head is tied
+
+    def data_files(self) -> Iterator[Path]:
+        """The corpus's files of the splits in use."""
+        data = self.recipe.data
+        for split in (data.train, data.valid, data.test):
+            if split:
+                yield from self._reader.files(split)
+
+    def _base(self) -> Any:  # noqa: ANN401
+        return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+
+    def _dialogues(self, split: str) -> Iterator[Dialogue]:
+        items = islice(self._reader.read(split), self.recipe.data.limit)
+        return (item for item in items if isinstance(item, Dialogue))
+
+    def _encoded(self, split: str, everyone: bool = False) -> list[Encoded]:
+        limit = self.recipe.batches.row_tokens
+        found = [
+            encode_dialogue(self.vocabulary, dialogue, limit, everyone) for dialogue in self._dialogues(split)
+        ]
+        sequences = [sequence for sequence in found if sequence is not None]
+        if not sequences:
+            raise RecipeError(
+                f"{self._reader.name} {split} holds no dialogue with a reply to learn from.",
+                "Name another corpus or split in the recipe's data, or raise its limit.",
+            )
+        return sequences
+
+    def _losses(self, batch: Batch) -> torch.Tensor:
+        decoder, token_losses = self._fast if self.model.training else self._plain
+        move = self._to_device
+        segments = move(batch.segments)
+        # Causal, and only inside its own sequence; padding sees itself, so that no row of the mask is empty.
+        length = batch.tokens.shape[1]
+        same = segments[:, :, None] == segments[:, None, :]
+        causal = torch.ones(length, length, dtype=torch.bool, device=self.device).tril()
+        hidden = decoder(
+            input_ids=move(batch.tokens),
+            attention_mask=(same & causal)[:, None],
+            position_ids=move(batch.positions),
+            use_cache=False,
+        ).last_hidden_state
+        at_targets = hidden.flatten(0, 1)[move(batch.sources)]  # logits only where a token counts
+        return token_losses(at_targets, self._base().lm_head.weight, move(batch.labels))
+
+    def _to_device(self, array: np.ndarray) -> torch.Tensor:
+        tensor = torch.from_numpy(array)
+        if self.device.type == "cuda":
+            return tensor.pin_memory().to(self.device, non_blocking=True)
+        return tensor
+
+
+def _peft(*names: str) -> tuple[Any, ...]:
+    """Names out of peft, which only recipes with `lora` need."""
+    try:
+        import peft
+    except ModuleNotFoundError:
+        raise MissingExtraError("peft", "train", "Training adapters") from None
+    return tuple(getattr(peft, name) for name in names)
+
+
+def _token_losses(hidden: torch.Tensor, head: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width)."""
+    logits = torch.nn.functional.linear(hidden, head).float()
+    return torch.nn.functional.cross_entropy(logits, labels, ignore_index=-100, reduction="none")

@@ -1,0 +1,239 @@
+"""The loop: one for every model.
+
+A run's folder holds `last` (to go on from) and `best` (by the validation metric). Killed at any moment, the
+same command goes on from `last` and ends with the same weights as an unbroken run; on the CPU bit for bit.
+"""
+
+import hashlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from listenwell import checkpoint
+from listenwell.errors import InputError
+from listenwell.files import recover
+from listenwell.recipe import write_recipe
+from listenwell.records import dumps, plain
+from listenwell.training import TASKS
+from listenwell.training.logs import Log
+from listenwell.training.optimizer import learning_rate, make_optimizer
+from listenwell.training.order import Epoch, Step
+from listenwell.training.processes import Processes
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.state import Progress, load_state, save_state
+from listenwell.training.task import Task
+
+LOG_SECONDS = 5.0
+TRAINING = "training"
+"""The kind of the checkpoint `last`."""
+
+
+class Trainer:
+    """A task, its optimizer and how far they are."""
+
+    def __init__(self, recipe: TrainRecipe, task: Task | None = None) -> None:
+        self.recipe = recipe
+        self.processes = Processes.join()
+        self.device = self.processes.device()
+        torch.manual_seed(recipe.seed + self.processes.number)
+        if self.device.type == "cuda":
+            torch.set_float32_matmul_precision("high")
+        self.task = task or TASKS.load(recipe.model).prepare(recipe, self.device)
+        self.optimizer = make_optimizer(self.task.model, recipe.optimizer)
+        self.progress = Progress(recipe=recipe_hash(recipe))
+        self._trained = [p for p in self.task.model.parameters() if p.requires_grad]
+        self._precision = _precision(recipe, self.device)
+        self._scaler = torch.amp.GradScaler("cuda", enabled=self._precision == torch.float16)
+
+    def run(self) -> dict[str, float]:
+        """Train to the end (or from where it stopped) and return the best validation's metrics."""
+        self._resume()
+        if self.processes.is_first:
+            write_recipe(self.recipe, self.recipe.output / "recipe.yaml")
+        sequences, batches = self.task.sequences(), self.recipe.batches
+        per_epoch = len(Epoch(sequences, batches, self.recipe.seed, 0))
+        log = Log(
+            self.recipe.output if self.processes.is_first else None, round(per_epoch * self.recipe.epochs)
+        )
+        if self.progress.steps:
+            log.event("resumed", step=self.progress.steps, epoch=self.progress.epoch)
+        self.task.model.train()
+        while not self.progress.finished:
+            epoch = Epoch(sequences, batches, self.recipe.seed, self.progress.epoch)
+            self._epoch(epoch, log)
+        metrics = self._best_metrics()
+        log.event("finished", steps=self.progress.steps, seconds=round(self.progress.seconds, 1), **metrics)
+        log.close()
+        self.processes.wait()
+        return metrics
+
+    def _epoch(self, epoch: Epoch, log: Log) -> None:
+        """The rest of one epoch, with validations and saves on the way."""
+        total = len(epoch)
+        losses, targets = torch.zeros((), device=self.device), 0
+        logged = saved = begin = time.perf_counter()
+        for step in _ahead(epoch.steps(self.progress.step, self.processes.number, self.processes.count)):
+            share = (self.progress.epoch + self.progress.step / total) / self.recipe.epochs
+            rate = learning_rate(self.recipe.optimizer, share)
+            losses += self._step(step, rate)
+            targets += sum(len(batch.labels) for batch in step.batches)
+            self.progress.step += 1
+            self.progress.steps += 1
+            self.progress.tokens += sum(batch.size for batch in step.batches) * self.processes.count
+            at_end = self.progress.epoch + self.progress.step / total >= self.recipe.epochs - 1e-9
+            if time.perf_counter() - logged > LOG_SECONDS or at_end:
+                # The only wait for the device: every few seconds, not every step.
+                loss, seconds = float(losses) / max(1, targets), time.perf_counter() - begin
+                log.step(self.progress, self.progress.seconds + seconds, loss, rate)
+                losses.zero_()
+                targets, logged = 0, time.perf_counter()
+            if at_end or self._is_due(total):
+                self.progress.seconds += time.perf_counter() - begin
+                self._validate(log, at_end)
+                self._save_last()
+                saved = begin = time.perf_counter()
+            elif time.perf_counter() - saved > self.recipe.save_seconds and self.processes.count == 1:
+                self.progress.seconds += time.perf_counter() - begin
+                self._save_last()
+                saved = begin = time.perf_counter()
+            if self.progress.finished:
+                return
+        self.progress.epoch, self.progress.step = self.progress.epoch + 1, 0
+
+    def _is_due(self, total: int) -> bool:
+        """Whether the last step passed a multiple of `validate_every` epochs."""
+        before, now = (self.progress.epoch + (self.progress.step - back) / total for back in (1, 0))
+        return int(now / self.recipe.validate_every + 1e-9) > int(before / self.recipe.validate_every + 1e-9)
+
+    def _step(self, step: Step, rate: float) -> torch.Tensor:
+        """One step of the optimizer; returns the summed loss without waiting for it."""
+        summed = torch.zeros((), device=self.device)
+        for batch in step.batches:
+            with self._autocast():
+                loss = self.task.loss_sum(batch)
+            # Divided by the targets of the whole step: parts and processes weigh by their tokens.
+            self._scaler.scale(loss / step.targets).backward()
+            summed += loss.detach()
+        self.processes.add_gradients(self._trained)
+        self._scaler.unscale_(self.optimizer)
+        torch.nn.utils.clip_grad_norm_(self._trained, self.recipe.optimizer.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        return summed
+
+    def _validate(self, log: Log, at_end: bool) -> None:
+        """Measure, keep the best, and decide whether to stop."""
+        metrics = self.task.measure(self.recipe.data.valid)
+        if self.recipe.metric not in metrics:
+            raise InputError(
+                f"The task has no metric {self.recipe.metric!r}.", f"Give one of: {', '.join(metrics)}."
+            )
+        # The first process's figure counts for all: a last digit that differs must not part their ways.
+        mine = metrics[self.recipe.metric] if self.processes.is_first else 0.0
+        value = float(self.processes.sum(torch.tensor(mine, dtype=torch.float64, device=self.device)))
+        if self.progress.best is None or value < self.progress.best:
+            self.progress.best, self.progress.worse = value, 0
+            self._save_best(metrics)
+        else:
+            self.progress.worse += 1
+        self.progress.finished = at_end or self.progress.worse >= self.recipe.patience
+        log.event(
+            "valid", step=self.progress.steps, **{self.recipe.metric: value, "best": self.progress.best}
+        )
+
+    def _save_best(self, metrics: dict[str, float]) -> None:
+        if self.processes.is_first:
+            with checkpoint.writing(self.recipe.output / "best", self.task.kind) as folder:
+                self.task.save(folder)
+                write_recipe(self.recipe, folder / "recipe.yaml")
+                result = {"valid": metrics, "step": self.progress.steps}
+                (folder / "metrics.json").write_text(dumps(result), encoding="utf-8")
+        self.processes.wait()
+
+    def _save_last(self) -> None:
+        if self.processes.is_first:
+            with checkpoint.writing(self.recipe.output / "last", TRAINING) as folder:
+                save_state(folder, self.task.model, self.optimizer, self.progress)
+        self.processes.wait()
+
+    def _resume(self) -> None:
+        last = self.recipe.output / "last"
+        recover(last)
+        if last.exists():
+            checkpoint.open_checkpoint(last, TRAINING)
+            self.progress = load_state(last, self.task.model, self.optimizer, self.progress.recipe)
+
+    def best(self) -> checkpoint.Checkpoint:
+        """The best checkpoint of the run so far."""
+        return checkpoint.open_checkpoint(self.recipe.output / "best", self.task.kind)
+
+    def _best_metrics(self) -> dict[str, float]:
+        saved = json.loads(self.best().path("metrics.json").read_text(encoding="utf-8"))
+        return {name: float(value) for name, value in saved["valid"].items()}
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self._precision == torch.float32:
+            return nullcontext()
+        return cast(AbstractContextManager[Any], torch.autocast(self.device.type, dtype=self._precision))
+
+
+def recipe_hash(recipe: TrainRecipe) -> str:
+    """A name for all settings that shape the weights; where files are and what is measured after is none."""
+    data = replace(recipe.data, path=None, test=None)
+    shaping = plain(replace(recipe, output=Path(), save_seconds=0.0, weights=None, data=data))
+    return hashlib.sha256(dumps(shaping).encode()).hexdigest()[:16]
+
+
+def _precision(recipe: TrainRecipe, device: torch.device) -> torch.dtype:
+    if device.type == "cpu":
+        if recipe.precision in ("bf16", "fp16"):
+            raise InputError(f"precision {recipe.precision} needs a GPU.", "Use auto or fp32 on a CPU.")
+        return torch.float32
+    return {"auto": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[
+        recipe.precision
+    ]
+
+
+def _ahead(steps: Iterator[Step], depth: int = 4) -> Iterator[Step]:
+    """The same steps, made by a second thread while the device works on the ones before."""
+    ready: queue.Queue[Step | Exception | None] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: Step | Exception | None) -> None:
+        while not stopped.is_set():
+            try:
+                return ready.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+
+    def make() -> None:
+        try:
+            for step in steps:
+                put(step)
+                if stopped.is_set():
+                    return
+            put(None)
+        except Exception as error:  # raised where the step is awaited
+            put(error)
+
+    thread = threading.Thread(target=make, daemon=True)
+    thread.start()
+    try:
+        while (item := ready.get()) is not None:
+            if isinstance(item, Exception):
+                raise item
+            yield item
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,0 +1,37 @@
+"""AdamW and its learning rate."""
+
+import math
+
+import torch
+
+from listenwell.training.recipe import OptimizerRecipe
+
+
+def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.optim.AdamW:
+    """AdamW over what is trained; weight decay spares vectors (norms and biases)."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    on_gpu = any(parameter.is_cuda for parameter in trained)
+    return torch.optim.AdamW(
+        [group for group in groups if group["params"]],
+        lr=recipe.learning_rate,
+        betas=recipe.betas,
+        fused=True if on_gpu else None,  # one kernel for all parameters
+    )
+
+
+def learning_rate(recipe: OptimizerRecipe, progress: float) -> float:
+    """The rate at a share of the whole training: a linear rise, then the decay to zero.
+
+    Args:
+        recipe: peak, warm-up and form of the decay.
+        progress: 0 at the first step, 1 at the end.
+    """
+    if progress < recipe.warmup_share:
+        return recipe.learning_rate * (progress + 1e-8) / recipe.warmup_share
+    after = min(1.0, (progress - recipe.warmup_share) / max(1e-8, 1 - recipe.warmup_share))
+    share = {"constant": 1.0, "linear": 1 - after, "cosine": 0.5 * (1 + math.cos(math.pi * after))}
+    return recipe.learning_rate * share[recipe.decay]

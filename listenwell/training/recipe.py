@@ -1,0 +1,122 @@
+"""What a training run is made of; read from YAML, written beside the weights."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from listenwell.errors import RecipeError
+
+BATCHINGS = ("packed", "bucketed")
+PRECISIONS = ("auto", "bf16", "fp16", "fp32")
+DECAYS = ("cosine", "linear", "constant")
+
+
+@dataclass(frozen=True)
+class DataRecipe:
+    """Which corpus is learned from, chosen by, and reported on."""
+
+    corpus: str = "empathetic_dialogues"
+    path: Path | None = None
+    """The corpus's folder or file; looked for in the data folder otherwise."""
+    train: str = "train"
+    valid: str = "valid"
+    test: str | None = None
+    """Measured once, after training, with the best checkpoint; nothing is chosen by it."""
+    limit: int | None = None
+    """Only so many dialogues of each split, for rehearsals."""
+
+
+@dataclass(frozen=True)
+class BatchRecipe:
+    """How sequences become batches."""
+
+    batching: str = "packed"
+    """packed: several sequences share a row, none sees another; bucketed: rows of like length, padded."""
+    tokens: int = 32_768
+    """Tokens in one step, over all processes and accumulated parts."""
+    row_tokens: int = 512
+    """Length of a packed row, and the longest sequence; a longer one loses its oldest turns."""
+    accumulate: int = 1
+    """In how many parts one step's batch is computed, where memory is short."""
+
+    def __post_init__(self) -> None:
+        _one_of("batches.batching", self.batching, BATCHINGS)
+        if self.row_tokens < 8 or self.tokens < self.row_tokens * self.accumulate or self.accumulate < 1:
+            raise RecipeError(
+                f"A step of {self.tokens} tokens in {self.accumulate} parts has no room for rows of "
+                f"{self.row_tokens}.",
+                "Give larger batches.tokens, or smaller batches.row_tokens.",
+            )
+
+
+@dataclass(frozen=True)
+class OptimizerRecipe:
+    """AdamW with warm-up and decay."""
+
+    learning_rate: float = 2e-4
+    weight_decay: float = 0.01
+    betas: tuple[float, float] = (0.9, 0.98)
+    warmup_share: float = 0.06
+    """Share of all steps over which the learning rate rises from zero."""
+    decay: str = "cosine"
+    clip: float = 1.0
+    """The gradient's largest norm."""
+
+    def __post_init__(self) -> None:
+        _one_of("optimizer.decay", self.decay, DECAYS)
+
+
+@dataclass(frozen=True)
+class LoraRecipe:
+    """Low-rank adapters instead of full fine-tuning (Hu et al. 2022)."""
+
+    rank: int = 32
+    alpha: int = 64
+    dropout: float = 0.05
+    targets: str = "all-linear"
+
+
+@dataclass(frozen=True)
+class TrainRecipe:
+    """A whole run."""
+
+    output: Path
+    """The run's folder: checkpoints `best` and `last`, log.jsonl, result.json."""
+    model: str = "vanilla"
+    base: str = "smollm2-135m-instruct"
+    weights: Path | None = None
+    """Your own folder with base weights, or a .gguf file."""
+    seed: int = 1
+    epochs: float = 3.0
+    precision: str = "auto"
+    """auto is bf16 on a GPU and fp32 on a CPU."""
+    compile: bool = True
+    """On a GPU, compile the model (torch.compile): a minute at the start, much faster steps."""
+    learn: str = "replies"
+    """replies: the listener's turns are learned; all: everybody's are. Validation always measures replies."""
+    dropout: float = 0.0
+    """Dropout on attention weights."""
+    validate_every: float = 0.5
+    """In epochs."""
+    metric: str = "perplexity_by_token"
+    """The validation metric the best checkpoint is chosen by; smaller is better."""
+    save_seconds: float = 300.0
+    """Save at least this often, so that a kill costs little."""
+    patience: int = 3
+    """Stop after so many validations without a better one."""
+    data: DataRecipe = field(default_factory=DataRecipe)
+    batches: BatchRecipe = field(default_factory=BatchRecipe)
+    optimizer: OptimizerRecipe = field(default_factory=OptimizerRecipe)
+    lora: LoraRecipe | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("precision", self.precision, PRECISIONS)
+        _one_of("learn", self.learn, ("replies", "all"))
+        if self.epochs <= 0 or self.validate_every <= 0 or self.patience < 1:
+            raise RecipeError(
+                "epochs, validate_every and patience must be above zero.", "Correct the recipe."
+            )
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise RecipeError(f"{name} is {value!r}.", f"Give one of: {', '.join(allowed)}.")

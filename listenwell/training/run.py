@@ -1,0 +1,58 @@
+"""A whole run: train, take the best checkpoint, measure the test split once, write the result."""
+
+from pathlib import Path
+
+from listenwell.evaluation.ledger import Result, hash_files, surroundings, write_result
+from listenwell.training.loop import Trainer
+from listenwell.training.recipe import TrainRecipe
+
+
+def train(recipe: TrainRecipe) -> Path:
+    """Run a recipe to its end; returns the run's folder, which holds best/ and result.json."""
+    trainer = Trainer(recipe)
+    valid = trainer.run()
+    data = recipe.data
+    if trainer.processes.is_first:
+        best = trainer.best()
+        results = {data.valid: valid}
+        if data.test:
+            trainer.task.load(best.folder)
+            results[data.test] = trainer.task.measure(data.test)
+        split = data.test or data.valid
+        metrics = {name: value for name, value in results[split].items() if name != "replies"}
+        metrics["train_tokens_per_second"] = trainer.progress.tokens / max(1e-9, trainer.progress.seconds)
+        metrics["train_seconds"] = trainer.progress.seconds
+        metrics |= {f"valid_{name}": value for name, value in valid.items() if name == recipe.metric}
+        result = Result(
+            task="perplexity",
+            system=recipe.output.name,
+            metrics=tuple(metrics.items()),
+            corpus=data.corpus,
+            split=split,
+            count=int(results[split]["replies"]),
+            data=hash_files(trainer.task.data_files()),
+            conditions=tuple(_conditions(recipe, trainer).items()),
+            seed=recipe.seed,
+            checkpoint=hash_files([best.folder / name for name in best.sums]),
+            **surroundings(),  # type: ignore[arg-type]
+        )
+        write_result(result, recipe.output / "result.json")
+    trainer.processes.wait()
+    trainer.processes.leave()
+    return recipe.output
+
+
+def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
+    """What a reader must know to compare the figures."""
+    return {
+        "model": recipe.model,
+        "base": recipe.base,
+        "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
+        "epochs": f"{recipe.epochs:g}, best of validations every {recipe.validate_every:g}",
+        "learning rate": f"{recipe.optimizer.learning_rate:g}, {recipe.optimizer.decay}",
+        "targets": "the listener's tokens and the end mark of each reply, given all turns before it",
+        "tokenizer": recipe.base,
+        "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
+        "count": "replies",
+        "steps": str(trainer.progress.steps),
+    }

@@ -1,0 +1,49 @@
+"""What the loop asks of a model to be trained; the loop knows nothing else about it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from listenwell.training.order import Batch, Encoded
+from listenwell.training.recipe import TrainRecipe
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Task(Protocol):
+    """A model with its data, its loss and its validation."""
+
+    model: Any
+    """The torch module whose parameters are trained."""
+    kind: str
+    """The checkpoint's kind."""
+
+    @classmethod
+    def prepare(cls, recipe: TrainRecipe, device: "torch.device") -> "Task":
+        """Load the base model and encode the training data."""
+        ...
+
+    def sequences(self) -> Sequence[Encoded]:
+        """The training data."""
+        ...
+
+    def loss_sum(self, batch: Batch) -> "torch.Tensor":
+        """The summed loss over the batch's targets, on the device, without waiting for it."""
+        ...
+
+    def measure(self, split: str) -> dict[str, float]:
+        """Metrics on another split, weighted by tokens whatever the batches."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Write the model's files (config, weights, tokenizer) into a checkpoint's folder."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """Take the weights of a checkpoint that `save` wrote."""
+        ...
+
+    def data_files(self) -> Iterator[Path]:
+        """The files the data was read from, for their hash."""
+        ...
