@@ -14,7 +14,9 @@ FORBIDDEN = {
     "corpora": {"generators", "runtime", "listener", "cli"},
     "runtime": {"corpora", "generators", "listener", "cli"},
     "generators": {"corpora", "listener", "cli"},
-    "listener.py": {"cli"},
+    "listener.py": {"cli", "training"},
+    "training": {"cli", "listener"},
+    "evaluation/metrics": {"cli", "listener", "training", "generators", "corpora", "runtime"},
 }
 
 

@@ -37,7 +37,9 @@ Encoder = Annotated[
 
 
 def evaluate(
-    model: Annotated[str | None, typer.Argument(help="Who answers; so far: prompted.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(help="Who answers: prompted, or vanilla with --weights.")
+    ] = None,
     corpus: Annotated[str, typer.Option(help="Whose contexts are answered.")] = "empathetic_dialogues",
     split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
     limit: Limit = None,

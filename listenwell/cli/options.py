@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Option(help="Who answers; so far: prompted.")]
+Model = Annotated[str, typer.Option(help="Who answers: prompted, or vanilla with --weights.")]
 Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
 Weights = Annotated[Path | None, typer.Option(help="Your own folder with base weights, or a .gguf file.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]

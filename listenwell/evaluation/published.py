@@ -19,15 +19,12 @@ class Published:
     value: float
     source: str
     conditions: str
-    who: str = "paper"
-    """Who printed it, as the tables' column says."""
 
 
 _ED = "Rashkin et al. 2019, Table 1"
 _MEED2 = "Xie & Pu 2021, Table 3, ED"
 _MIME = "Majumder et al. 2020, head of the released mime_output.txt"
-_QUOTED = "quoted in this project's planning, not checked against the paper"
-_PLANNING = "this project's planning: a first measurement, no result file behind it"
+_QUOTED = "second-hand, not checked against the paper"
 
 _TRANSFORMER = "EmpatheticDialogues Transformer"
 _PRETRAINED = f"{_TRANSFORMER}, not fine-tuned"
@@ -65,14 +62,6 @@ PUBLISHED: tuple[Published, ...] = (
     Published(REPLIES, _BASELINE, "distinct_2", 9.1, _MEED2, _RATIO),
     Published(REPLIES, _BASELINE, "sentence_similarity", 0.316, _MEED2, _SBERT),
     *(Published(task, *fields) for task in (REPLIES, PERPLEXITY) for fields in _LIKELIHOODS),
-    *(
-        Published(PERPLEXITY, "SmolLM2 fine-tuned", name, value, _PLANNING, "test; SmolLM2's BPE", "planning")
-        for name, value in (
-            ("perplexity_by_token", 13.4),
-            ("perplexity_by_word", 24.0),
-            ("bits_per_byte", 0.988),
-        )
-    ),
     Published(
         PERPLEXITY,
         "BlenderBot 90M",

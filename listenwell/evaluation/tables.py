@@ -55,10 +55,10 @@ def figure_grids(
             for result in ours
             if names & dict(result.metrics).keys()
         ]
-        for system, whose in dict.fromkeys((entry.system, entry.who) for entry in theirs):
+        for system in dict.fromkeys(entry.system for entry in theirs):
             values = {entry.metric: entry.value for entry in theirs if entry.system == system}
             if names & values.keys():
-                rows.append((system, whose, "–", *_cells(values, own)))
+                rows.append((system, "paper", "–", *_cells(values, own)))
         if rows:
             headings = ("system", "who", "n", *map(_heading, own))
             grids.append(Grid(title, headings, tuple(rows), frozenset(range(2, len(headings)))))

@@ -85,6 +85,13 @@ METRICS: dict[str, Metric] = {
         Metric("perplexity_by_token", "PPL a token", PERPLEXITY, "perplexity", better="lower"),
         Metric("perplexity_by_word", "PPL a word", PERPLEXITY, "perplexity", better="lower"),
         Metric("bits_per_byte", "bits a byte", BITS, "perplexity", 3, better="lower"),
+        Metric("valid_perplexity_by_token", "valid PPL a token", PERPLEXITY, "perplexity", better="lower"),
+        Metric("nll", "negative log-likelihood", "nats", "other", 0, "lower", "summed over the split"),
+        Metric("tokens", "tokens", "tokenizer's", "other", 0, "", "end marks included"),
+        Metric("words", "words", "between white space", "other", 0, ""),
+        Metric("bytes", "bytes", "UTF-8", "other", 0, ""),
+        Metric("train_seconds", "training", "s", "other", 0, "", "compilation included"),
+        Metric("train_tokens_per_second", "training", "tokens/s", "other", 0, "", "compilation included"),
     )
 }
 

@@ -2,5 +2,11 @@
 
 from listenwell.registry import Registry
 
-GENERATORS: Registry[type] = Registry("model", {"prompted": "listenwell.generators.prompted:Prompted"})
+GENERATORS: Registry[type] = Registry(
+    "model",
+    {
+        "prompted": "listenwell.generators.prompted:Prompted",
+        "vanilla": "listenwell.generators.vanilla:Vanilla",
+    },
+)
 """Name to class; `Listener.load(model=NAME)` takes these."""

@@ -52,10 +52,10 @@ class Prompted:
 
     Config = PromptedConfig
 
-    def __init__(self, config: PromptedConfig, runtime: Runtime, base: str | None = None) -> None:
+    def __init__(self, config: PromptedConfig, runtime: Runtime, name: str = "prompted") -> None:
         self.config = config
         self.runtime = runtime
-        self.name = f"prompted ({base or config.base})"
+        self.name = name
 
     @classmethod
     def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Prompted":
@@ -63,7 +63,7 @@ class Prompted:
         from listenwell.runtime.torch_engine import TorchRuntime
 
         runtime = TorchRuntime.from_folder(find_weights(config.base, weights))
-        return cls(config, runtime, weights.name if weights else None)
+        return cls(config, runtime, f"prompted ({weights.name if weights else config.base})")
 
     def speak(
         self,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from listenwell.errors import WeightsError
+from listenwell.errors import MissingExtraError, WeightsError
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
@@ -27,8 +27,13 @@ class TorchRuntime:
         self.context_length = int(model.config.max_position_embeddings)
 
     @classmethod
-    def from_folder(cls, folder: Path) -> "TorchRuntime":
-        """Load config.json, model.safetensors and tokenizer.json; pickled weights are refused."""
+    def from_folder(cls, folder: Path, adapter: Path | None = None) -> "TorchRuntime":
+        """Load config.json, model.safetensors and tokenizer.json; pickled weights are refused.
+
+        Args:
+            folder: the model.
+            adapter: a folder with a LoRA adapter, merged into the model's weights.
+        """
         import torch
         from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
@@ -44,7 +49,9 @@ class TorchRuntime:
                 f"{folder} holds no causal language model that can be read: {error}.",
                 "Name the folder of one saved with safetensors.",
             ) from error
-        return cls(model, Vocabulary.from_folder(folder))
+        if adapter is not None:
+            model = _merged(model, adapter)
+        return cls(model, Vocabulary.from_folder(adapter or folder))
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
@@ -74,3 +81,12 @@ class TorchRuntime:
                 input_ids=torch.tensor(tokens), past_key_values=cache, use_cache=True, logits_to_keep=1
             )
         return _State(output.past_key_values, output.logits[:, -1].numpy())
+
+
+def _merged(model: Any, adapter: Path) -> Any:  # noqa: ANN401
+    """The model with a LoRA adapter added into its weights: an ordinary model again."""
+    try:
+        from peft import PeftModel
+    except ModuleNotFoundError:
+        raise MissingExtraError("peft", "train", "Loading an adapter") from None
+    return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()

@@ -17,6 +17,7 @@ from listenwell.corpora import CORPORA, Reader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import MissingExtraError, RecipeError
 from listenwell.generators.chatml import role_of, turn_tokens
+from listenwell.generators.vanilla import KIND
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.order import Batch, Encoded, Epoch
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
@@ -75,7 +76,7 @@ def encode_dialogue(
 class CausalTask:
     """A causal model and the dialogues it learns from."""
 
-    kind = "causal"
+    kind = KIND
 
     def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
         self.model = model.to(device)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from listenwell.evaluation.ledger import Result, hash_files, surroundings, write_result
+from listenwell.evaluation.units import units
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import TrainRecipe
 
@@ -31,6 +32,7 @@ def train(recipe: TrainRecipe) -> Path:
             split=split,
             count=int(results[split]["replies"]),
             data=hash_files(trainer.task.data_files()),
+            units=units(tuple(metrics)),
             conditions=tuple(_conditions(recipe, trainer).items()),
             seed=recipe.seed,
             checkpoint=hash_files([best.folder / name for name in best.sums]),

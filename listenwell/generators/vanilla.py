@@ -1,0 +1,59 @@
+"""A causal model fine-tuned on dialogues: replies from the dialogue alone, no factors.
+
+The baseline of CoMAE's tables ("vanilla") and the fine-tuned model of EmpatheticDialogues §4, on our base.
+`listenwell train recipes/vanilla.yaml` makes one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from listenwell.checkpoint import open_checkpoint
+from listenwell.errors import WeightsError
+from listenwell.generators.decoding import Decoding
+from listenwell.generators.prompted import Prompted, PromptedConfig
+from listenwell.weights import find_weights
+
+KIND = "causal"
+ADAPTER = "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class VanillaConfig(PromptedConfig):
+    """Settings of a fine-tuned model: no instructions and no examples, CoMAE's decoding."""
+
+    system: str = ""
+    shots: tuple[tuple[str, str], ...] = ()
+    decoding: Decoding = field(default_factory=Decoding)
+
+
+class Vanilla(Prompted):
+    """Speaks as it was trained, from the dialogue (and a persona, where there is one) alone."""
+
+    Config = VanillaConfig
+    _folder: Path | None = None
+
+    @classmethod
+    def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Vanilla":
+        """Load a checkpoint that training wrote: a whole model, or an adapter for the base model."""
+        from listenwell.runtime.torch_engine import TorchRuntime
+
+        if weights is None:
+            raise WeightsError(
+                "The model vanilla has no weights of its own.",
+                "Train some with `listenwell train recipes/vanilla.yaml`, then: --weights runs/vanilla/best",
+            )
+        folder = open_checkpoint(weights, KIND).folder
+        if (folder / ADAPTER).is_file():
+            runtime = TorchRuntime.from_folder(find_weights(config.base), adapter=folder)
+        else:
+            runtime = TorchRuntime.from_folder(folder)
+        speaker = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")
+        speaker._folder = folder
+        return speaker
+
+    def files(self) -> Iterator[Path]:
+        """The checkpoint's files, for its hash."""
+        if self._folder is not None:
+            checkpoint = open_checkpoint(self._folder, KIND)
+            yield from (checkpoint.path(name) for name in checkpoint.sums)

@@ -1,0 +1,258 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from listenwell import Listener
+from listenwell.checkpoint import open_checkpoint
+from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.evaluation.ledger import read_result
+from listenwell.recipe import read_recipe, write_recipe
+from listenwell.training.loop import Trainer
+from listenwell.training.optimizer import learning_rate
+from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe
+from listenwell.training.run import train
+from tests.training.helpers import tiny_recipe, write_corpus
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def recipe(tiny_llama, tmp_path):
+    return tiny_recipe(tmp_path / "run", write_corpus(tmp_path / "data"), tiny_llama)
+
+
+def weights_of(folder):
+    return load_file(folder / "last" / "training.safetensors")
+
+
+def assert_same_bits(first, second):
+    first, second = weights_of(first), weights_of(second)
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert torch.equal(value, second[name]), name
+
+
+def run_in_process(recipe, before="", timeout=100):
+    """Run a recipe in a process of its own; `before` may put traps into the code."""
+    file = recipe.output.with_suffix(".yaml")
+    write_recipe(recipe, file)
+    program = textwrap.dedent(before) + textwrap.dedent(f"""
+        from pathlib import Path
+        from listenwell.recipe import read_recipe
+        from listenwell.training.recipe import TrainRecipe
+        from listenwell.training.run import train
+        train(read_recipe(TrainRecipe, Path({str(file)!r})))
+    """)
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+KILL_IN_SAVE = """
+    import os, signal
+    from listenwell.training import loop
+    save, saves = loop.save_state, [0]
+    def killed(folder, *rest):
+        saves[0] += 1
+        save(folder, *rest)
+        if saves[0] == {number}:
+            os.truncate(folder / "training.safetensors", 1000)
+            os.kill(os.getpid(), signal.SIGKILL)
+    loop.save_state = killed
+"""
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_killed_in_the_middle_of_a_save_it_ends_with_the_same_bits(recipe, tmp_path, number):
+    killed = replace(recipe, output=tmp_path / "killed")
+    assert run_in_process(killed, KILL_IN_SAVE.format(number=number)).returncode == -signal.SIGKILL
+    assert run_in_process(killed).returncode == 0
+    assert run_in_process(recipe).returncode == 0
+    assert_same_bits(killed.output, recipe.output)
+    assert (read_result(killed.output / "result.json").metric("perplexity_by_token")) == read_result(
+        recipe.output / "result.json"
+    ).metric("perplexity_by_token")
+    if number > 1:
+        assert '"event": "resumed"' in (killed.output / "log.jsonl").read_text()
+
+
+def test_saves_on_the_way_change_nothing(recipe, tmp_path):
+    often = replace(recipe, output=tmp_path / "often", save_seconds=0.0)
+    Trainer(recipe).run()
+    Trainer(often).run()
+    assert_same_bits(recipe.output, often.output)
+
+
+def test_it_can_overfit_ten_dialogues(tiny_llama, tmp_path):
+    corpus = write_corpus(tmp_path / "data", train=10, valid=10, test=10)
+    recipe = tiny_recipe(tmp_path / "run", corpus, tiny_llama, epochs=120, dropout=0.0, validate_every=40)
+    metrics = Trainer(recipe).run()
+    assert metrics["perplexity_by_token"] < 1.2
+
+
+def test_training_lowers_validation_perplexity_and_writes_all_files(recipe):
+    trainer = Trainer(recipe)
+    before = trainer.task.measure("valid")["perplexity_by_token"]
+    folder = train(recipe)
+    result = read_result(folder / "result.json")
+    assert result.metric("valid_perplexity_by_token") < before / 2
+    assert (result.corpus, result.split, result.seed) == ("jsonl", "test", 1)
+    best = open_checkpoint(folder / "best", "causal")
+    assert {"config.json", "model.safetensors", "tokenizer.json", "recipe.yaml"} <= set(best.sums)
+    assert read_recipe(TrainRecipe, best.path("recipe.yaml")) == recipe
+    events = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [event["event"] for event in events if "event" in event].count("valid") == 6
+    assert any(event.get("tokens_per_second", 0) > 0 for event in events)
+
+
+def test_a_finished_run_is_not_run_again(recipe):
+    train(recipe)
+    before = (recipe.output / "last" / "training.safetensors").stat().st_mtime_ns
+    train(recipe)
+    assert (recipe.output / "last" / "training.safetensors").stat().st_mtime_ns == before
+
+
+def test_other_settings_do_not_go_on_from_this_run(recipe):
+    Trainer(recipe).run()
+    with pytest.raises(CheckpointError, match="other settings"):
+        Trainer(replace(recipe, seed=2)).run()
+    Trainer(
+        replace(recipe, data=replace(recipe.data, test=None))
+    ).run()  # what is measured after is no setting
+
+
+def test_it_stops_early_and_keeps_the_best(recipe):
+    wild = replace(
+        recipe, epochs=50, patience=2, optimizer=OptimizerRecipe(learning_rate=0.5, warmup_share=0.0)
+    )
+    trainer = Trainer(wild)
+    metrics = trainer.run()
+    assert trainer.progress.epoch < 49
+    assert trainer.progress.worse == 2
+    assert metrics["perplexity_by_token"] == pytest.approx(trainer.progress.best)
+
+
+def test_accumulated_parts_give_the_step_of_the_whole(recipe, tmp_path):
+    parts = replace(
+        recipe, output=tmp_path / "parts", dropout=0.0, batches=BatchRecipe("packed", 1024, 256, 2)
+    )
+    whole = replace(recipe, dropout=0.0)
+    first, second = Trainer(whole).run(), Trainer(parts).run()
+    assert first["nll"] == pytest.approx(second["nll"], rel=1e-4)
+
+
+def test_two_processes_train_as_one(recipe, tmp_path):
+    one = replace(recipe, dropout=0.0)
+    two = replace(one, output=tmp_path / "two")
+    train(one)
+    write_recipe(two, tmp_path / "two.yaml")
+    launched = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611",
+         "-m", "listenwell.training", str(tmp_path / "two.yaml")],
+        cwd=ROOT, capture_output=True, text=True, timeout=110, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert launched.returncode == 0, launched.stderr[-2000:]
+    alone, together = (json.loads((run.output / "last" / "training.json").read_text()) for run in (one, two))
+    assert together["steps"] == alone["steps"]
+    assert together["best"] == pytest.approx(alone["best"], rel=1e-3)
+    first, second = weights_of(one.output), weights_of(two.output)
+    for name in first:
+        if name.startswith("weight."):
+            torch.testing.assert_close(first[name], second[name], rtol=1e-2, atol=2e-3)
+
+
+def test_adapters_are_trained_alone_and_can_be_talked_to(recipe, tiny_llama, tmp_path, monkeypatch):
+    lora = replace(recipe, lora=LoraRecipe(rank=4, alpha=8))
+    trainer = Trainer(lora)
+    trained = [name for name, p in trainer.task.model.named_parameters() if p.requires_grad]
+    assert trained and all("lora_" in name for name in trained)
+    train(lora)
+    best = lora.output / "best"
+    assert (best / "adapter_model.safetensors").is_file() and not (best / "model.safetensors").exists()
+    assert not (best / "README.md").exists()
+    monkeypatch.setattr("listenwell.generators.vanilla.find_weights", lambda base: tiny_llama)
+    listener = Listener.load("vanilla", weights=best)
+    assert listener.reply("My dog made me feel happy today.", seed=1).text
+    measured = trainer.task.measure("valid")
+    trainer.task.load(best)
+    assert trainer.task.measure("valid") != measured
+
+
+def test_a_trained_model_can_be_talked_to_and_says_what_it_learned(tiny_llama, tmp_path):
+    corpus = write_corpus(tmp_path / "data", train=10, valid=10)
+    data = DataRecipe(corpus="jsonl", path=corpus)
+    recipe = tiny_recipe(
+        tmp_path / "dogs", corpus, tiny_llama, epochs=120, dropout=0.0, validate_every=40, data=data
+    )
+    train(recipe)
+    settings = tmp_path / "greedy.yaml"
+    settings.write_text("decoding: {temperature: 0.0, repetition_penalty: 1.0}")
+    listener = Listener.load("vanilla", weights=recipe.output / "best", recipe=settings)
+    reply = listener.reply("My dog made me feel happy today.")
+    assert reply.text == "What happened to your dog?"
+    assert reply.model == "vanilla (dogs)"
+
+
+def test_vanilla_without_weights_says_how_to_make_some():
+    with pytest.raises(WeightsError, match=r"listenwell train recipes/vanilla\.yaml"):
+        Listener.load("vanilla")
+
+
+def test_half_precision_needs_a_gpu(recipe):
+    if torch.cuda.is_available():
+        assert Trainer(replace(recipe, precision="bf16"))
+    else:
+        with pytest.raises(InputError, match="needs a GPU"):
+            Trainer(replace(recipe, precision="bf16"))
+
+
+def test_an_unknown_metric_is_named(recipe):
+    with pytest.raises(InputError, match="no metric 'accuracy'"):
+        Trainer(replace(recipe, metric="accuracy")).run()
+
+
+def test_the_learning_rate_worked_by_hand():
+    recipe = OptimizerRecipe(learning_rate=1.0, warmup_share=0.1, decay="linear")
+    assert learning_rate(recipe, 0.05) == pytest.approx(0.5)
+    assert learning_rate(recipe, 0.1) == pytest.approx(1.0)
+    assert learning_rate(recipe, 0.55) == pytest.approx(0.5)
+    assert learning_rate(recipe, 1.0) == pytest.approx(0.0)
+    assert learning_rate(replace(recipe, decay="cosine"), 0.55) == pytest.approx(0.5)
+    assert learning_rate(replace(recipe, decay="constant"), 0.9) == pytest.approx(1.0)
+
+
+def test_training_needs_only_what_a_bare_machine_has(recipe):
+    trap = """
+        import builtins
+        real, missing = builtins.__import__, {"typer", "rich", "fastapi", "platformdirs", "matplotlib",
+                                              "sacrebleu", "nltk", "sklearn", "scipy", "pyarrow"}
+        def guarded(name, globals=None, *rest):
+            importer = str((globals or {}).get("__name__"))
+            if importer.startswith("listenwell") and name.split(".")[0] in missing:
+                raise ModuleNotFoundError(f"{importer} wants {name}")
+            return real(name, globals, *rest)
+        builtins.__import__ = guarded
+    """
+    done = run_in_process(replace(recipe, epochs=1), trap)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_recipe_in_the_repository_is_read():
+    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "vanilla.yaml")
+    assert recipe.data.test == "test"
+    assert recipe.model == "vanilla"

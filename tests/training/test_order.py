@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from listenwell.training.order import Encoded, Epoch, bucket, collate, pack
+from listenwell.training.recipe import BatchRecipe
+
+
+def sequence(number, length):
+    """Tokens that tell which sequence and which place they are."""
+    targets = np.zeros(length, bool)
+    targets[length // 2 :] = True
+    targets[0] = False
+    return Encoded((number * 1000 + np.arange(length)).astype(np.int32), targets)
+
+
+lengths = st.lists(st.integers(2, 64), min_size=1, max_size=40)
+recipes = st.builds(
+    BatchRecipe,
+    st.sampled_from(["packed", "bucketed"]),
+    tokens=st.sampled_from([128, 256, 512]),
+    row_tokens=st.just(64),
+    accumulate=st.sampled_from([1, 2]),
+)
+
+
+@given(lengths, recipes, st.integers(0, 3), st.sampled_from([1, 2, 3]))
+def test_every_target_is_seen_once_whatever_the_batches_and_processes(sizes, recipe, number, processes):
+    sequences = [sequence(i, size) for i, size in enumerate(sizes)]
+    epoch = Epoch(sequences, recipe, seed=5, number=number)
+    seen, told = [], 0
+    for process in range(processes):
+        steps = list(epoch.steps(process=process, processes=processes))
+        assert len(steps) == len(epoch)
+        told = sum(step.targets for step in steps)
+        seen += [int(label) for step in steps for batch in step.batches for label in batch.labels]
+    wanted = [int(token) for s in sequences for token in s.tokens[s.targets]]
+    assert sorted(seen) == sorted(wanted)
+    assert told == len(wanted)
+
+
+@given(lengths, recipes)
+def test_each_target_is_predicted_from_the_place_before_it_in_its_own_sequence(sizes, recipe):
+    sequences = [sequence(i, size) for i, size in enumerate(sizes)]
+    for step in Epoch(sequences, recipe, 1, 0).steps():
+        for batch in step.batches:
+            assert (batch.tokens.reshape(-1)[batch.sources] == batch.labels - 1).all()
+            assert (batch.positions[batch.segments > 0] == batch.tokens[batch.segments > 0] % 1000).all()
+            assert batch.tokens.size <= recipe.tokens or recipe.batching == "bucketed"
+
+
+def test_the_order_depends_on_seed_and_epoch_alone():
+    sequences = [sequence(i, 20) for i in range(30)]
+    recipe = BatchRecipe("packed", 128, 64)
+
+    def labels(seed, number):
+        return [list(b.labels) for s in Epoch(sequences, recipe, seed, number).steps() for b in s.batches]
+
+    assert labels(1, 0) == labels(1, 0)
+    assert labels(1, 0) != labels(2, 0)
+    assert labels(1, 0) != labels(1, 1)
+
+
+def test_an_epoch_goes_on_from_any_step():
+    sequences = [sequence(i, 20) for i in range(30)]
+    epoch = Epoch(sequences, BatchRecipe("packed", 128, 64), 1, 0)
+    whole = [step.batches[0].labels.tolist() for step in epoch.steps()]
+    assert [step.batches[0].labels.tolist() for step in epoch.steps(first=3)] == whole[3:]
+
+
+def test_packed_batches_have_one_shape_even_the_last():
+    sequences = [sequence(i, 30) for i in range(31)]
+    epoch = Epoch(sequences, BatchRecipe("packed", 256, 64), 1, 0)
+    assert {batch.tokens.shape for step in epoch.steps() for batch in step.batches} == {(4, 64)}
+
+
+def test_packing_worked_by_hand():
+    assert pack(np.array([5, 4, 3, 2, 6]), 8) == [[0, 2], [1, 3], [4]]
+
+
+def test_buckets_worked_by_hand():
+    # By length: 1, 4 (2 each), 3 (3), 2 (9), 0, 5 (10 each). Four of width 9 would be 36 tokens: over 20.
+    groups = bucket(np.arange(6), np.array([10, 2, 9, 3, 2, 10]), 20, np.random.default_rng(0))
+    assert sorted(sorted(row[0] for row in group) for group in groups) == [[0, 5], [1, 3, 4], [2]]
+
+
+@pytest.mark.parametrize("height", [0, 5])
+def test_rows_of_padding_fill_up(height):
+    batch = collate([sequence(0, 6), sequence(1, 4)], [[0, 1]], 12, height)
+    assert batch.tokens.shape == (max(1, height), 12)
+    assert batch.segments[0].tolist() == [1] * 6 + [2] * 4 + [0] * 2
+    assert batch.size == 10
