@@ -241,11 +241,11 @@ def test_training_needs_only_what_a_bare_machine_has(recipe):
         import builtins
         real, missing = builtins.__import__, {"typer", "rich", "fastapi", "platformdirs", "matplotlib",
                                               "sacrebleu", "nltk", "sklearn", "scipy", "pyarrow"}
-        def guarded(name, globals=None, *rest):
+        def guarded(name, globals=None, *rest, **more):
             importer = str((globals or {}).get("__name__"))
             if importer.startswith("listenwell") and name.split(".")[0] in missing:
                 raise ModuleNotFoundError(f"{importer} wants {name}")
-            return real(name, globals, *rest)
+            return real(name, globals, *rest, **more)
         builtins.__import__ = guarded
     """
     done = run_in_process(replace(recipe, epochs=1), trap)
