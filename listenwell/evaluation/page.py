@@ -21,7 +21,8 @@ was written by the command in its row. A number is only as good as its condition
   code; **people**, who wrote the references; a **paper**, which printed the number. *n* is how many replies
   were measured.
 - Perplexities compare only in one unit. By token: the tokenizer's own tokens, end marks included. By word:
-  ours counts what stands between white space, a paper the words of its own vocabulary. By byte: alike for all.
+  ours counts what stands between white space, a paper the words of its own vocabulary. By byte: for all
+  alike.
 - Shares are in percent. The metrics of words use one tokenization: lower case, contractions joined ("did n't"
   is "didn't"), each punctuation mark a word. So the peers' files, which hold the 5,255 test contexts of
   EmpatheticDialogues in lower case and taken apart into tokens, stand beside ordinary text. sacreBLEU and

@@ -4,7 +4,6 @@ A dialogue is one sequence in ChatML. Every listener turn in it is learned with 
 as context, so each reply counts once and each context is read once.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 from listenwell.corpora import CORPORA, Reader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import MissingExtraError, RecipeError
+from listenwell.evaluation.metrics import Perplexity
 from listenwell.generators.chatml import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
 from listenwell.runtime.text import Vocabulary
@@ -148,10 +148,11 @@ class CausalTask:
                 tokens += step.targets
         self.model.train()
         words, size = sum(s.words for s in sequences), sum(s.bytes for s in sequences)
+        found = Perplexity(nll, tokens, words, size, self.recipe.base)
         return {
-            "perplexity_by_token": math.exp(nll / tokens),
-            "perplexity_by_word": math.exp(nll / words),
-            "bits_per_byte": nll / math.log(2) / size,
+            "perplexity_by_token": found.by_token,
+            "perplexity_by_word": found.by_word,
+            "bits_per_byte": found.bits_per_byte,
             "nll": nll,
             "tokens": float(tokens),
             "words": float(words),
