@@ -50,7 +50,10 @@ def _row(parameter: Any) -> str | None:  # noqa: ANN401
     is_option = parameter.param_type_name == "option"
     name = ", ".join(parameter.opts) if is_option else (parameter.metavar or parameter.name.upper())
     default = parameter.default
-    has_default = is_option and default not in (None, False, (), []) and not callable(default)
+    # 0 is a default worth showing, False is how a switch is off.
+    has_default = is_option and not (
+        default is None or default is False or callable(default) or default == ()
+    )
     return f"| `{name}` | {parameter.help or ''} | {default if has_default else ''} |"
 
 

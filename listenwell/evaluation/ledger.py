@@ -6,6 +6,7 @@ machines write results too.
 
 import hashlib
 import json
+import os
 import platform
 import shlex
 import subprocess
@@ -144,8 +145,6 @@ def _machine() -> str:
 
 
 def _cores() -> int:
-    import os
-
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -6,6 +6,7 @@ same command goes on from `last` and ends with the same weights as an unbroken r
 
 import hashlib
 import json
+import math
 import queue
 import threading
 import time
@@ -142,6 +143,11 @@ class Trainer:
         # The first process's figure counts for all: a last digit that differs must not part their ways.
         mine = metrics[self.recipe.metric] if self.processes.is_first else 0.0
         value = float(self.processes.sum(torch.tensor(mine, dtype=torch.float64, device=self.device)))
+        if not math.isfinite(value):
+            raise InputError(
+                f"The training went astray: {self.recipe.metric} is {value} at step {self.progress.steps}.",
+                "Lower optimizer.learning_rate or raise its warmup_share, and name a new output folder.",
+            )
         if self.progress.best is None or value < self.progress.best:
             self.progress.best, self.progress.worse = value, 0
             self._save_best(metrics)

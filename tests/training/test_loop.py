@@ -221,6 +221,14 @@ def test_half_precision_needs_a_gpu(recipe):
             Trainer(replace(recipe, precision="bf16"))
 
 
+def test_a_run_that_goes_astray_says_so(recipe, monkeypatch):
+    trainer = Trainer(recipe)
+    monkeypatch.setattr(trainer.task, "measure", lambda split: {"perplexity_by_token": float("nan")})
+    with pytest.raises(InputError, match=r"went astray.*learning_rate"):
+        trainer.run()
+    assert not (recipe.output / "best").exists()
+
+
 def test_an_unknown_metric_is_named(recipe):
     with pytest.raises(InputError, match="no metric 'accuracy'"):
         Trainer(replace(recipe, metric="accuracy")).run()
