@@ -101,6 +101,22 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
             shutil.rmtree(aside, ignore_errors=True)
 
 
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let one process after the other make a folder; a process that is killed lets go of it."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows: two at once would do the work twice
+        yield
+        return
+    with disk_errors(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        lock = folder.with_name(f".{folder.name}.lock").open("wb")
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def recover(folder: Path) -> None:
     """Bring back the previous folder if a kill left only that."""
     previous = _previous(folder)

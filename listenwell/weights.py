@@ -11,7 +11,7 @@ from pathlib import Path
 
 from listenwell import checkpoint
 from listenwell.errors import CheckpointError, WeightsError, unknown_name
-from listenwell.files import cache_folder, sha256
+from listenwell.files import cache_folder, one_at_a_time, sha256
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
 
 HUB_FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -100,13 +100,14 @@ def _from_path(path: Path) -> Path:
 def _unpacked(file: Path) -> Path:
     """The cached unpacked form of a GGUF file; the key names all that shaped it."""
     folder = cache_folder() / "weights" / f"{file.stem}-{sha256(file)[:16]}-v{UNPACKED_VERSION}"
-    try:
-        return checkpoint.open_checkpoint(folder, "llama").folder
-    except CheckpointError as error:
-        if folder.exists():
-            print(f"listenwell: {error.problem} It is made again.", file=sys.stderr)
-    with checkpoint.writing(folder, "llama") as aside:
-        unpack_gguf(file, aside)
+    with one_at_a_time(folder):
+        try:
+            return checkpoint.open_checkpoint(folder, "llama").folder
+        except CheckpointError as error:
+            if folder.exists():
+                print(f"listenwell: {error.problem} It is made again.", file=sys.stderr)
+        with checkpoint.writing(folder, "llama") as aside:
+            unpack_gguf(file, aside)
     return folder
 
 

@@ -32,6 +32,26 @@ def test_a_damaged_cache_is_made_again(tiny_gguf, capsys):
     assert "damaged" in capsys.readouterr().err
 
 
+def test_two_starts_at_once_unpack_once(tiny_gguf):
+    from concurrent.futures import ThreadPoolExecutor
+
+    calls, unpack = [], weights.unpack_gguf
+
+    def counted(file, folder):
+        calls.append(folder)
+        time.sleep(0.3)
+        unpack(file, folder)
+
+    weights.unpack_gguf = counted
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            folders = list(pool.map(lambda _: find_weights(NAME, tiny_gguf), range(2)))
+    finally:
+        weights.unpack_gguf = unpack
+    assert folders[0] == folders[1]
+    assert len(calls) == 1
+
+
 def test_other_weights_get_another_place(tiny_gguf, tmp_path):
     other = tmp_path / "tiny.gguf"
     content = bytearray(tiny_gguf.read_bytes())
