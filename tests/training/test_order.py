@@ -80,9 +80,10 @@ def test_packing_worked_by_hand():
 
 
 def test_buckets_worked_by_hand():
-    # By length: 1, 4 (2 each), 3 (3), 2 (9), 0, 5 (10 each). Four of width 9 would be 36 tokens: over 20.
+    # By length: 1, 4 (2 each), 3 (3), 2 (9), 0, 5 (10 each). Four rows of width 9 are 36 tokens, over 20;
+    # two of width 10 are 20, which fits; a third would be 30.
     groups = bucket(np.arange(6), np.array([10, 2, 9, 3, 2, 10]), 20, np.random.default_rng(0))
-    assert sorted(sorted(row[0] for row in group) for group in groups) == [[0, 5], [1, 3, 4], [2]]
+    assert sorted(sorted(row[0] for row in group) for group in groups) == [[0, 2], [1, 3, 4], [5]]
 
 
 @pytest.mark.parametrize("height", [0, 5])
