@@ -33,6 +33,8 @@ from listenwell.training.state import Progress, load_state, save_state
 from listenwell.training.task import Task
 
 LOG_SECONDS = 5.0
+CPU_PART_TOKENS = 1024
+"""On a CPU a step is computed in parts of so many tokens: a step for a GPU would not fit into memory."""
 TRAINING = "training"
 """The kind of the checkpoint `last`."""
 
@@ -81,7 +83,9 @@ class Trainer:
         total = len(epoch)
         losses, targets = torch.zeros((), device=self.device), 0
         logged = saved = begin = time.perf_counter()
-        for step in _ahead(epoch.steps(self.progress.step, self.processes.number, self.processes.count)):
+        part_tokens = CPU_PART_TOKENS if self.device.type == "cpu" else None
+        steps = epoch.steps(self.progress.step, self.processes.number, self.processes.count, part_tokens)
+        for step in _ahead(steps):
             share = (self.progress.epoch + self.progress.step / total) / self.recipe.epochs
             rate = learning_rate(self.recipe.optimizer, share)
             losses += self._step(step, rate)

@@ -78,23 +78,33 @@ class Epoch:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def steps(self, first: int = 0, process: int = 0, processes: int = 1) -> Iterator[Step]:
-        """The steps from number `first` on, each with the rows that fall to one of the processes."""
+    def steps(
+        self, first: int = 0, process: int = 0, processes: int = 1, part_tokens: int | None = None
+    ) -> Iterator[Step]:
+        """The steps from number `first` on, each with the rows that fall to one of the processes.
+
+        Args:
+            first: where to begin.
+            process: which of the processes this is.
+            processes: how many share the rows of a step.
+            part_tokens: compute at most so many tokens at once, where memory is short. Without it, every
+                packed batch has the same shape, a short last one too, as a compiled model likes it.
+        """
         packed = self._recipe.batching == "packed"
         for group in self._groups[first:]:
             targets = sum(int(self._sequences[i].targets.sum()) for row in group for i in row)
-            width = (
-                self._recipe.row_tokens
-                if packed
-                else max(len(self._sequences[i]) for row in group for i in row)
-            )
+            longest = max(len(self._sequences[i]) for row in group for i in row)
+            width = self._recipe.row_tokens if packed else longest
             mine = group[process::processes]
-            parts = _chunks(mine, -(-len(mine) // self._recipe.accumulate)) if mine else []
-            rows = self._rows(processes) if packed else 0
-            yield Step(tuple(collate(self._sequences, part, width, rows) for part in parts), targets)
+            size = -(-len(mine) // self._recipe.accumulate)
+            height = self._rows(processes) if packed and part_tokens is None else 0
+            if part_tokens is not None:
+                size = min(size, max(1, part_tokens // width))
+            parts = _chunks(mine, size) if mine else []
+            yield Step(tuple(collate(self._sequences, part, width, height) for part in parts), targets)
 
     def _rows(self, processes: int) -> int:
-        """Rows of every packed batch, a short last one too: a compiled model sees one shape."""
+        """Rows of every packed batch."""
         share = -(-(self._recipe.tokens // self._recipe.row_tokens) // processes)
         return -(-share // self._recipe.accumulate)
 

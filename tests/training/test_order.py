@@ -75,6 +75,15 @@ def test_packed_batches_have_one_shape_even_the_last():
     assert {batch.tokens.shape for step in epoch.steps() for batch in step.batches} == {(4, 64)}
 
 
+def test_parts_keep_memory_small_and_lose_nothing():
+    sequences = [sequence(i, 30) for i in range(31)]
+    epoch = Epoch(sequences, BatchRecipe("packed", 512, 64), 1, 0)
+    small = [batch for step in epoch.steps(part_tokens=128) for batch in step.batches]
+    assert {batch.tokens.shape for batch in small} == {(2, 64)}
+    whole = [batch for step in epoch.steps() for batch in step.batches]
+    assert sorted(t for b in small for t in b.labels) == sorted(t for b in whole for t in b.labels)
+
+
 def test_packing_worked_by_hand():
     assert pack(np.array([5, 4, 3, 2, 6]), 8) == [[0, 2], [1, 3], [4]]
 
