@@ -155,18 +155,32 @@ def test_accumulated_parts_give_the_step_of_the_whole(recipe, tmp_path):
     assert first["nll"] == pytest.approx(second["nll"], rel=1e-4)
 
 
-def test_two_processes_train_as_one(recipe, tmp_path):
+LAUNCHERS = {
+    "torchrun": ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611"],
+    "accelerate": [
+        *("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
+        *("--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "29612"),
+    ],
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_two_processes_train_as_one(recipe, tmp_path, launcher):
     one = replace(recipe, dropout=0.0)
     two = replace(one, output=tmp_path / "two")
     train(one)
     write_recipe(two, tmp_path / "two.yaml")
     launched = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611",
-         "-m", "listenwell.training", str(tmp_path / "two.yaml")],
-        cwd=ROOT, capture_output=True, text=True, timeout=110, check=False,
+        [sys.executable, "-m", *LAUNCHERS[launcher], "-m", "listenwell.training", str(tmp_path / "two.yaml")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    )
     assert launched.returncode == 0, launched.stderr[-2000:]
+    assert launched.stdout.count("result:") == 2  # both processes came to the end
     alone, together = (json.loads((run.output / "last" / "training.json").read_text()) for run in (one, two))
     assert together["steps"] == alone["steps"]
     assert together["best"] == pytest.approx(alone["best"], rel=1e-3)
