@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from listenwell.errors import CheckpointError
-from listenwell.files import folder_written_whole, recover, sha256
+from listenwell.files import bring_back, folder_written_whole, sha256
 from listenwell.records import Json, dumps
 
 MANIFEST = "checkpoint.json"
@@ -62,7 +62,7 @@ def open_checkpoint(folder: Path, kind: str | None = None) -> Checkpoint:
         folder: where it is.
         kind: what it must hold; None takes any kind.
     """
-    recover(folder)
+    bring_back(folder)
     manifest = _manifest(folder)
     sums, found = manifest["sha256"], manifest["kind"]
     if kind is not None and found != kind:

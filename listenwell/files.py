@@ -17,8 +17,10 @@ def cache_folder() -> Path:
     """Where what can be made again is kept: LISTENWELL_CACHE, else the system's cache folder."""
     if named := os.environ.get("LISTENWELL_CACHE"):
         return Path(named).expanduser()
-    import platformdirs
-
+    try:
+        import platformdirs
+    except ModuleNotFoundError:  # a bare training machine
+        return Path.home() / ".cache" / "listenwell"
     return Path(platformdirs.user_cache_dir("listenwell"))
 
 
@@ -26,8 +28,10 @@ def data_folder() -> Path:
     """Where corpora are looked for and downloaded to: LISTENWELL_DATA, else the system's data folder."""
     if named := os.environ.get("LISTENWELL_DATA"):
         return Path(named).expanduser()
-    import platformdirs
-
+    try:
+        import platformdirs
+    except ModuleNotFoundError:
+        return Path.home() / ".local" / "share" / "listenwell" / "data"
     return Path(platformdirs.user_data_dir("listenwell")) / "data"
 
 
@@ -48,17 +52,23 @@ def disk_errors(path: Path) -> Iterator[None]:
             errno.EDQUOT: "Your disk quota is used up: free some space, or name another folder.",
             errno.EACCES: "Choose a folder you may write to.",
             errno.EROFS: "The disk is read-only: choose another folder.",
-        }.get(error.errno or 0)
-        if advice is None:
-            raise
-        raise InputError(f"Cannot write {path}.", advice) from error
+        }.get(error.errno or 0, "Name another place.")
+        raise InputError(f"Cannot write {path}: {error}.", advice) from error
 
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes its place under `path` only when all of it is on disk."""
+    """A file to write to that takes its place under `path` only when all of it is on disk.
+
+    A link is followed. What is no ordinary file (a pipe, a device) is written to, never replaced.
+    """
     path = path.expanduser()
     with disk_errors(path):
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            with path.open("wb") as special:
+                yield special
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
         aside = Path(name)
@@ -118,7 +128,17 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def recover(folder: Path) -> None:
-    """Bring back the previous folder if a kill left only that."""
+    """Bring back the previous folder if a kill left only that, and remove what half-done writes left.
+
+    Only for a folder that nobody else is writing now.
+    """
+    for leftover in folder.parent.glob(f".{folder.name}.*.part"):
+        shutil.rmtree(leftover, ignore_errors=True)
+    bring_back(folder)
+
+
+def bring_back(folder: Path) -> None:
+    """Put the previous folder in its place again if a kill left only that."""
     previous = _previous(folder)
     if not folder.exists() and previous.exists():
         previous.rename(folder)

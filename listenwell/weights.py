@@ -11,7 +11,7 @@ from pathlib import Path
 
 from listenwell import checkpoint
 from listenwell.errors import CheckpointError, WeightsError, unknown_name
-from listenwell.files import cache_folder, one_at_a_time, sha256
+from listenwell.files import cache_folder, one_at_a_time, recover, sha256
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
 
 HUB_FILES = ("config.json", "model.safetensors", "tokenizer.json")
@@ -101,6 +101,7 @@ def _unpacked(file: Path) -> Path:
     """The cached unpacked form of a GGUF file; the key names all that shaped it."""
     folder = cache_folder() / "weights" / f"{file.stem}-{sha256(file)[:16]}-v{UNPACKED_VERSION}"
     with one_at_a_time(folder):
+        recover(folder)
         try:
             return checkpoint.open_checkpoint(folder, "llama").folder
         except CheckpointError as error:

@@ -1,5 +1,6 @@
 """The command line: one short file a verb. Heavy imports stand inside the commands, so help is quick."""
 
+import errno
 import os
 import sys
 
@@ -53,6 +54,9 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # `listenwell corpus show … | head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        typer.echo(f"listenwell: Cannot write the output: {error.strerror}. Free some space.", err=True)
+        # What is still buffered cannot be written either: leave without trying again.
+        os._exit(1)

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from listenwell.errors import InputError
+
 _SENTENCE_END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s)")
 
 
@@ -13,6 +15,13 @@ class Ending:
     max_sentences: int = 3
     soft_share: float = 0.6
     """Past this share of the token limit, the next sentence end is the last."""
+
+    def __post_init__(self) -> None:
+        if self.max_sentences < 1 or not 0 < self.soft_share <= 1:
+            raise InputError(
+                f"An ending after {self.max_sentences} sentences at a share of {self.soft_share} is none.",
+                "Give max_sentences from 1 up and soft_share from above 0 to 1.",
+            )
 
     def cut(self, text: str, shown: int, spent: float) -> int | None:
         """Where the reply ends in a text that starts without white space; None while it may go on.

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
+from listenwell.errors import InputError
 from listenwell.generators.base import Speech
 from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
@@ -45,6 +46,10 @@ class PromptedConfig:
     """Budget of the prompt: system turn, persona and the latest turns."""
     decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.3))
     """Cooler than elsewhere: of an untrained model only the likeliest words make sense."""
+
+    def __post_init__(self) -> None:
+        if self.prompt_tokens < 64:
+            raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
 
 
 class Prompted:

@@ -39,7 +39,12 @@ _LAYER_NAMES = {
 
 def unpack_gguf(file: Path, folder: Path) -> None:
     """Write config.json, model.safetensors (float32) and tokenizer.json of a GGUF file into a folder."""
-    from gguf import GGUFReader
+    try:
+        from gguf import GGUFReader
+    except ModuleNotFoundError:
+        raise WeightsError(
+            f"Unpacking {file.name} needs the package gguf.", "Install it: pip install gguf"
+        ) from None
     from safetensors.numpy import save_file
 
     try:

@@ -40,7 +40,8 @@ class BatchRecipe:
 
     def __post_init__(self) -> None:
         _one_of("batches.batching", self.batching, BATCHINGS)
-        if self.row_tokens < 8 or self.tokens < self.row_tokens * self.accumulate or self.accumulate < 1:
+        _within("batches.accumulate", self.accumulate, 1, 10_000)
+        if self.row_tokens < 8 or self.tokens < self.row_tokens * self.accumulate:
             raise RecipeError(
                 f"A step of {self.tokens} tokens in {self.accumulate} parts has no room for rows of "
                 f"{self.row_tokens}.",
@@ -63,6 +64,12 @@ class OptimizerRecipe:
 
     def __post_init__(self) -> None:
         _one_of("optimizer.decay", self.decay, DECAYS)
+        _within("optimizer.learning_rate", self.learning_rate, 1e-12, 100)
+        _within("optimizer.weight_decay", self.weight_decay, 0, 100)
+        _within("optimizer.warmup_share", self.warmup_share, 0, 0.99)
+        _within("optimizer.clip", self.clip, 1e-9, 1e9)
+        for beta in self.betas:
+            _within("optimizer.betas", beta, 0, 0.999999)
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,11 @@ class LoraRecipe:
     alpha: int = 64
     dropout: float = 0.05
     targets: str = "all-linear"
+
+    def __post_init__(self) -> None:
+        _within("lora.rank", self.rank, 1, 4096)
+        _within("lora.alpha", self.alpha, 1, 65536)
+        _within("lora.dropout", self.dropout, 0, 0.99)
 
 
 @dataclass(frozen=True)
@@ -111,6 +123,8 @@ class TrainRecipe:
     def __post_init__(self) -> None:
         _one_of("precision", self.precision, PRECISIONS)
         _one_of("learn", self.learn, ("replies", "all"))
+        _within("seed", self.seed, 0, 2**31)
+        _within("dropout", self.dropout, 0, 0.99)
         if self.epochs <= 0 or self.validate_every <= 0 or self.patience < 1:
             raise RecipeError(
                 "epochs, validate_every and patience must be above zero.", "Correct the recipe."
@@ -120,3 +134,8 @@ class TrainRecipe:
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
         raise RecipeError(f"{name} is {value!r}.", f"Give one of: {', '.join(allowed)}.")
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:  # also catches NaN
+        raise RecipeError(f"{name} is {value}.", f"Give a number from {low:g} to {high:g}.")
