@@ -84,3 +84,28 @@ def test_disk_trouble_says_what_to_do(tmp_path, number, advice):
 def test_a_full_disk_is_a_clear_error():
     with pytest.raises(InputError, match="full"), disk_errors("/dev/full"), open("/dev/full", "wb") as full:  # noqa: PTH123
         full.write(b"x" * 100_000)
+
+
+def test_a_link_is_followed_and_a_pipe_is_written_to(tmp_path):
+    target, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    target.write_text("old")
+    link.symlink_to(target)
+    with written_whole(link) as out:
+        out.write(b"new")
+    assert link.is_symlink() and target.read_text() == "new"
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    with written_whole(pipe) as out:
+        out.write(b"through")
+    assert reader.communicate(timeout=20)[0] == b"through"
+    assert pipe.is_fifo()
+
+
+def test_a_folder_in_the_files_place_is_a_clear_error(tmp_path):
+    with pytest.raises(InputError, match="Cannot write"), written_whole(tmp_path) as out:
+        out.write(b"x")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="Cannot write"), written_whole(tmp_path / "file" / "x") as out:
+        out.write(b"x")

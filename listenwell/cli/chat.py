@@ -10,6 +10,7 @@ import typer
 
 from listenwell.cli.options import Model, PersonaLines, Recipe, Seed, Weights
 from listenwell.cli.terminal import one_line, visible
+from listenwell.errors import ListenwellError
 
 if TYPE_CHECKING:
     from listenwell.dialogue import Dialogue
@@ -22,7 +23,7 @@ def chat(
     persona_line: PersonaLines = None,
     seed: Seed = None,
     save: Annotated[
-        Path | None, typer.Option(help="Keep the talk in this JSONL file, written after each reply.")
+        Path | None, typer.Option(help="Add the talk to this JSONL file, written after each reply.")
     ] = None,
     model: Model = "prompted",
     recipe: Recipe = None,
@@ -35,11 +36,12 @@ def chat(
     """
     from listenwell.listener import Listener
 
+    kept = earlier_talks(save) if save else b""
     at_terminal = sys.stdin.isatty()
     if at_terminal:
         typer.echo("Waking the listener …", err=True)
     listener = Listener.load(model, recipe=recipe, weights=weights)
-    talk = Talk(listener, tuple(persona_line or ()), seed, save)
+    talk = Talk(listener, tuple(persona_line or ()), seed, save, kept)
     if at_terminal:
         _at_terminal(talk)
     else:
@@ -54,13 +56,15 @@ class Talk:
     persona: tuple[str, ...]
     seed: int | None
     save: Path | None
+    earlier: bytes = b""
+    """Talks that the file held before, as lines: they stay."""
     dialogue: "Dialogue | None" = None
 
     def say(self, text: str, stream: bool) -> tuple[str, tuple[str, ...]]:
         """Answer and remember both turns; returns the reply and its notices."""
         from dataclasses import replace
 
-        from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Turn
+        from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Persona, Turn
 
         reply = self.listener.reply(
             text,
@@ -70,34 +74,74 @@ class Talk:
             on_text=(lambda piece: typer.echo(visible(piece), nl=False)) if stream else None,
         )
         turns = (Turn(SPEAKER, text), Turn(LISTENER, reply.text))
-        known = self.dialogue
-        self.dialogue = replace(known, turns=(*known.turns, *turns)) if known else Dialogue(turns)
+        if self.dialogue is None:
+            personas = (Persona(LISTENER, self.persona),) if self.persona else ()
+            self.dialogue = Dialogue(turns, personas=personas)
+        else:
+            self.dialogue = replace(self.dialogue, turns=(*self.dialogue.turns, *turns))
         if self.save:
-            self.keep(self.save)
+            self.keep(self.save, self.earlier)
         return reply.text, reply.notices
 
-    def keep(self, file: Path) -> None:
-        """Write the talk, whole or not at all."""
+    def start_over(self) -> None:
+        """Begin a new talk; the one before stays in the file."""
+        if self.dialogue and self.save:
+            self.earlier += self.dialogue.to_json().encode() + b"\n"
+        self.dialogue = None
+
+    def keep(self, file: Path, earlier: bytes) -> None:
+        """Write the talk after the earlier ones, whole or not at all."""
         from listenwell.files import written_whole
 
         if self.dialogue:
             with written_whole(file) as out:
-                out.write(self.dialogue.to_json().encode() + b"\n")
+                out.write(earlier + self.dialogue.to_json().encode() + b"\n")
+
+
+def earlier_talks(file: Path) -> bytes:
+    """The lines of a file of talks; empty where there is none, an error where it holds something else."""
+    from listenwell.corpora.own import OwnJsonl
+    from listenwell.errors import InputError
+
+    file = file.expanduser()
+    if not file.exists():
+        if file.parent.exists() and not file.parent.is_dir():
+            raise InputError(f"{file.parent} is no folder.", "Name another file for the talk.")
+        return b""
+    if file.is_dir():
+        raise InputError(f"{file} is a folder.", "Name a file for the talk.")
+    reader = OwnJsonl(file)
+    for _ in reader.read("all"):
+        pass
+    if reader.report.skipped:
+        raise InputError(
+            f"{file} holds something else than talks.", "Name another file, so that nothing is lost."
+        )
+    content = file.read_bytes()
+    return content if not content or content.endswith(b"\n") else content + b"\n"
 
 
 def _from_pipe(talk: Talk) -> None:
-    answered = 0
+    answered = failed = 0
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         text = raw.decode("utf-8", "replace").rstrip("\r\n")
         if not text.strip():
             typer.echo(f"listenwell: line {number} is empty and was passed over.", err=True)
             continue
-        reply, notices = talk.say(text, stream=False)
+        try:
+            reply, notices = talk.say(text, stream=False)
+        except ListenwellError as error:  # the lines after this one are answered all the same
+            typer.echo(f"listenwell: line {number}: {error}", err=True)
+            failed += 1
+            typer.echo("")  # still a line for a line
+            continue
         typer.echo(one_line(reply))
         sys.stdout.flush()  # a program at the other end waits for this line
         answered += 1
         for notice in notices:
             typer.echo(f"listenwell: line {number}: {notice}", err=True)
+    if failed:
+        raise typer.Exit(1)
     if not answered:
         typer.echo(
             "listenwell: standard input had nothing to answer. Try: "
@@ -113,7 +157,7 @@ def _at_terminal(talk: Talk) -> None:
         if command == "/quit":
             return
         if command == "/new":
-            talk.dialogue = None
+            talk.start_over()
             typer.echo("A new talk.")
         elif command == "/save":
             _save(talk, rest.strip())
@@ -129,19 +173,19 @@ def _answer(talk: Talk, text: str) -> None:
         _, notices = talk.say(text, stream=True)
     except KeyboardInterrupt:
         notices = ("The reply was stopped; this exchange is not remembered.",)
+    except ListenwellError as error:  # the talk goes on
+        notices = (str(error),)
     typer.echo("")
     for notice in notices:
         typer.secho(notice, fg="yellow")
 
 
 def _save(talk: Talk, name: str) -> None:
-    from listenwell.errors import ListenwellError
-
     if not name or not talk.dialogue:
         typer.echo("Say something first, then: /save FILE" if name else "Name a file: /save FILE")
         return
     try:
-        talk.keep(Path(name))
+        talk.keep(Path(name), earlier_talks(Path(name)))
         typer.echo(f"Kept in {name}.")
     except ListenwellError as error:  # the talk goes on
         typer.secho(str(error), fg="yellow")

@@ -7,7 +7,10 @@ import typer
 
 Model = Annotated[str, typer.Option(help="Who answers: prompted, or vanilla with --weights.")]
 Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
-Weights = Annotated[Path | None, typer.Option(help="Your own folder with base weights, or a .gguf file.")]
+Weights = Annotated[
+    Path | None,
+    typer.Option(help="Your own folder with weights: a base model's, a .gguf file, or a trained checkpoint."),
+]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
 PersonaLines = Annotated[
     list[str] | None,

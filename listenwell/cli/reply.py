@@ -17,7 +17,7 @@ def reply(
     text: Annotated[str, typer.Argument(help="What the person says; - reads it from standard input.")],
     persona_line: PersonaLines = None,
     history: Annotated[
-        Path | None, typer.Option(help="A JSONL file with one dialogue: the talk before this.")
+        Path | None, typer.Option(help="A JSONL file; its last dialogue is the talk before this.")
     ] = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -47,17 +47,17 @@ def reply(
 
 
 def read_history(file: Path) -> "Dialogue":
-    """The one dialogue of a JSONL file."""
+    """The last dialogue of a JSONL file."""
     from listenwell.corpora.own import OwnJsonl
     from listenwell.dialogue import Dialogue
     from listenwell.errors import InputError
 
     if not file.is_file():
-        raise InputError(f"There is no file {file}.", "Name a JSONL file with one dialogue.")
+        raise InputError(f"There is no file {file}.", "Name a JSONL file with a dialogue.")
     reader = OwnJsonl(file)
     found = list(reader.read("all"))
     if reader.report.skipped:
         raise InputError(f"{file} cannot be used: {reader.report.lines()[0]}.", "Correct that line.")
-    if len(found) != 1 or not isinstance(found[0], Dialogue):
-        raise InputError(f"{file} holds {len(found)} entries.", "Give a file with exactly one dialogue.")
-    return found[0]
+    if not found or not isinstance(found[-1], Dialogue):
+        raise InputError(f"{file} holds no dialogue at its end.", "Give a file that `chat --save` wrote.")
+    return found[-1]

@@ -46,7 +46,6 @@ _LIKELIHOODS = (
     ("MEED2", "perplexity_by_token", 17.2, _MEED2, _ROBERTA),
     (_BASELINE, "perplexity_by_token", 19.3, _MEED2, _ROBERTA),
 )
-"""Printed by papers that print figures of replies too: they stand in both tables."""
 
 PUBLISHED: tuple[Published, ...] = (
     Published(REPLIES, "MIME greedy", "bleu_4", 2.76, _MIME, _MOSES),
@@ -61,7 +60,7 @@ PUBLISHED: tuple[Published, ...] = (
     Published(REPLIES, _BASELINE, "distinct_1", 2.6, _MEED2, _RATIO),
     Published(REPLIES, _BASELINE, "distinct_2", 9.1, _MEED2, _RATIO),
     Published(REPLIES, _BASELINE, "sentence_similarity", 0.316, _MEED2, _SBERT),
-    *(Published(task, *fields) for task in (REPLIES, PERPLEXITY) for fields in _LIKELIHOODS),
+    *(Published(PERPLEXITY, *fields) for fields in _LIKELIHOODS),
     Published(
         PERPLEXITY,
         "BlenderBot 90M",

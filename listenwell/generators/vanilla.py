@@ -4,6 +4,7 @@ The baseline of CoMAE's tables ("vanilla") and the fine-tuned model of Empatheti
 `listenwell train recipes/vanilla.yaml` makes one.
 """
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,7 @@ class VanillaConfig(PromptedConfig):
 
 
 class Vanilla(Prompted):
-    """Speaks as it was trained, from the dialogue (and a persona, where there is one) alone."""
+    """Speaks from the dialogue alone; a persona is put before it, though none was seen in training."""
 
     Config = VanillaConfig
     _folder: Path | None = None
@@ -45,7 +46,9 @@ class Vanilla(Prompted):
             )
         folder = open_checkpoint(weights, KIND).folder
         if (folder / ADAPTER).is_file():
-            runtime = TorchRuntime.from_folder(find_weights(config.base), adapter=folder)
+            # The base the adapter was trained on; another would be merged without a word.
+            base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
+            runtime = TorchRuntime.from_folder(find_weights(base), adapter=folder)
         else:
             runtime = TorchRuntime.from_folder(folder)
         speaker = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")

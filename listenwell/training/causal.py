@@ -21,7 +21,7 @@ from listenwell.generators.vanilla import KIND
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.order import Batch, Encoded, Epoch
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
-from listenwell.weights import find_weights
+from listenwell.weights import HUB_FILES, find_weights
 
 
 def encode_dialogue(
@@ -77,6 +77,8 @@ class CausalTask:
     """A causal model and the dialogues it learns from."""
 
     kind = KIND
+    metrics = ("perplexity_by_token", "perplexity_by_word", "bits_per_byte")
+    base_files: tuple[Path, ...] = ()
 
     def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
         self.model = model.to(device)
@@ -92,13 +94,17 @@ class CausalTask:
                 torch.compile(self._plain[0], dynamic=False),  # packed rows have one shape
                 torch.compile(self._plain[1], dynamic=True),  # targets come in any number
             )
-        self._train = self._encoded(recipe.data.train, everyone=recipe.learn == "all")
+        self._train = self._encoded(recipe.data.train, recipe.batches.row_tokens, recipe.learn == "all")
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
         """Load the base model, with adapters where the recipe asks for them."""
         from transformers import AutoModelForCausalLM
 
+        reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
+        for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
+            if split:
+                reader.check(split)  # before minutes are spent on the others
         folder = find_weights(recipe.base, recipe.weights)
         model = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -122,7 +128,10 @@ class CausalTask:
                     task_type="CAUSAL_LM",
                 ),
             )
-        return cls(model, Vocabulary.from_folder(folder), recipe, device)
+            model.peft_config["default"].base_model_name_or_path = recipe.base  # no place on this machine
+        task = cls(model, Vocabulary.from_folder(folder), recipe, device)
+        task.base_files = tuple(folder / name for name in HUB_FILES)
+        return task
 
     def sequences(self) -> Sequence[Encoded]:
         """The training dialogues."""
@@ -134,12 +143,10 @@ class CausalTask:
 
     def measure(self, split: str) -> dict[str, float]:
         """Perplexity by token and word and bits by byte, from sums over the whole split."""
-        sequences = self._encoded(split)
+        # The whole context the model can read: what is measured must not depend on how training is batched.
+        sequences = self._encoded(split, limit=int(self._base().config.max_position_embeddings))
         nll, tokens = 0.0, 0
-        # One order and no packing here: validation must not depend on how training is batched.
-        plain = BatchRecipe(
-            "bucketed", 16_384 if self.device.type == "cuda" else 4_096, self.recipe.batches.row_tokens
-        )
+        plain = BatchRecipe("bucketed", 16_384 if self.device.type == "cuda" else 4_096, 8)
         self.model.eval()
         with torch.no_grad():
             for step in Epoch(sequences, plain, 0, 0).steps():
@@ -181,10 +188,10 @@ class CausalTask:
                 load_file(folder / "model.safetensors"), strict=False
             )  # the head is tied
 
-    def data_files(self) -> Iterator[Path]:
-        """The corpus's files of the splits in use."""
+    def data_files(self, shaping: bool = False) -> Iterator[Path]:
+        """The corpus's files of the splits in use; `shaping`: without the test split's."""
         data = self.recipe.data
-        for split in (data.train, data.valid, data.test):
+        for split in (data.train, data.valid, None if shaping else data.test):
             if split:
                 yield from self._reader.files(split)
 
@@ -195,8 +202,7 @@ class CausalTask:
         items = islice(self._reader.read(split), self.recipe.data.limit)
         return (item for item in items if isinstance(item, Dialogue))
 
-    def _encoded(self, split: str, everyone: bool = False) -> list[Encoded]:
-        limit = self.recipe.batches.row_tokens
+    def _encoded(self, split: str, limit: int, everyone: bool = False) -> list[Encoded]:
         found = [
             encode_dialogue(self.vocabulary, dialogue, limit, everyone) for dialogue in self._dialogues(split)
         ]

@@ -20,6 +20,7 @@ import torch
 
 from listenwell import checkpoint
 from listenwell.errors import InputError
+from listenwell.evaluation.ledger import hash_files
 from listenwell.files import recover
 from listenwell.recipe import write_recipe
 from listenwell.records import dumps, plain
@@ -51,7 +52,12 @@ class Trainer:
             torch.set_float32_matmul_precision("high")
         self.task = task or TASKS.load(recipe.model).prepare(recipe, self.device)
         self.optimizer = make_optimizer(self.task.model, recipe.optimizer)
-        self.progress = Progress(recipe=recipe_hash(recipe))
+        if recipe.metric not in self.task.metrics:
+            raise InputError(
+                f"The task has no metric {recipe.metric!r} to choose by.",
+                f"Give one of: {', '.join(self.task.metrics)}.",
+            )
+        self.progress = Progress(recipe=self._fingerprint())
         self._trained = [p for p in self.task.model.parameters() if p.requires_grad]
         self._precision = _precision(recipe, self.device)
         self._scaler = torch.amp.GradScaler("cuda", enabled=self._precision == torch.float16)
@@ -140,10 +146,6 @@ class Trainer:
     def _validate(self, log: Log, at_end: bool) -> None:
         """Measure, keep the best, and decide whether to stop."""
         metrics = self.task.measure(self.recipe.data.valid)
-        if self.recipe.metric not in metrics:
-            raise InputError(
-                f"The task has no metric {self.recipe.metric!r}.", f"Give one of: {', '.join(metrics)}."
-            )
         # The first process's figure counts for all: a last digit that differs must not part their ways.
         mine = metrics[self.recipe.metric] if self.processes.is_first else 0.0
         value = float(self.processes.sum(torch.tensor(mine, dtype=torch.float64, device=self.device)))
@@ -177,9 +179,17 @@ class Trainer:
                 save_state(folder, self.task.model, self.optimizer, self.progress)
         self.processes.wait()
 
+    def _fingerprint(self) -> str:
+        """A name for all that shapes the weights: settings, base weights and data, wherever they lie."""
+        files = hash_files([*self.task.base_files, *self.task.data_files(shaping=True)])
+        return f"{recipe_hash(self.recipe)}-{files[:16]}"
+
     def _resume(self) -> None:
         last = self.recipe.output / "last"
-        recover(last)
+        if self.processes.is_first:
+            recover(last)
+            recover(self.recipe.output / "best")
+        self.processes.wait()
         if last.exists():
             checkpoint.open_checkpoint(last, TRAINING)
             self.progress = load_state(last, self.task.model, self.optimizer, self.progress.recipe)

@@ -48,7 +48,10 @@ def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
     """What a reader must know to compare the figures."""
     return {
         "model": recipe.model,
-        "base": recipe.base,
+        "base": recipe.weights.name if recipe.weights else recipe.base,
+        "limit": f"{data.limit} dialogues a split" if (data := recipe.data).limit else "none",
+        "longest training sequence": f"{recipe.batches.row_tokens} tokens",
+        "chosen by": f"{recipe.metric} on {recipe.data.valid}",
         "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
         "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
         "batches": f"{recipe.batches.batching}, {recipe.batches.tokens:,} tokens a step",
@@ -56,7 +59,7 @@ def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
         "epochs": f"{recipe.epochs:g}, best of validations every {recipe.validate_every:g}",
         "learning rate": f"{recipe.optimizer.learning_rate:g}, {recipe.optimizer.decay}",
         "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
-        "tokenizer": recipe.base,
+        "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
         "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
         "count": "replies",
         "steps": str(trainer.progress.steps),

@@ -59,7 +59,7 @@ def load_state(
     progress = Progress(**json.loads((folder / NUMBERS).read_text(encoding="utf-8")))
     if progress.recipe != recipe:
         raise CheckpointError(
-            f"{folder} is of a run with other settings.",
+            f"{folder} is of a run with other settings, data or base weights.",
             "Name another output folder in the recipe, or remove this one.",
         )
     tensors = load_file(folder / TENSORS)

@@ -18,6 +18,10 @@ class Task(Protocol):
     """The torch module whose parameters are trained."""
     kind: str
     """The checkpoint's kind."""
+    metrics: tuple[str, ...]
+    """The metrics of `measure` that a best checkpoint can be chosen by; smaller is better."""
+    base_files: tuple[Path, ...]
+    """The files of the base weights, for their hash."""
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: "torch.device") -> "Task":
@@ -44,6 +48,6 @@ class Task(Protocol):
         """Take the weights of a checkpoint that `save` wrote."""
         ...
 
-    def data_files(self) -> Iterator[Path]:
-        """The files the data was read from, for their hash."""
+    def data_files(self, shaping: bool = False) -> Iterator[Path]:
+        """The files of the data, for their hash; `shaping`: only of what is learned from and chosen by."""
         ...

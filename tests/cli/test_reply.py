@@ -69,8 +69,8 @@ def test_history_and_persona_change_the_reply(call, tmp_path):
         (None, "There is no file"),
         ("{", "not JSON"),
         ('{"turns": [{"speaker": "a"}]}', "lacks the field 'text'"),
-        ("", "0 entries"),
-        (2 * '{"turns": [{"speaker": "a", "text": "b"}]}\n', "2 entries"),
+        ("", "no dialogue at its end"),
+        ('{"text": "a", "labels": ["sad"]}\n', "no dialogue at its end"),
     ],
 )
 def test_a_history_that_cannot_be_used_is_named(call, tmp_path, content, message):
@@ -100,6 +100,35 @@ def test_the_lines_of_a_pipe_are_one_conversation_that_can_be_kept(call, tmp_pat
     assert [turn.speaker for turn in kept.turns] == ["speaker", "listener"] * 2
     assert [one_line(kept.turns[place].text) for place in (1, 3)] == lines
     assert kept.turns[2].text == "My dog died"
+
+
+def test_talks_are_added_to_the_file_and_remember_the_persona(call, tmp_path):
+    file = tmp_path / "talks.jsonl"
+    for text in ("I am sad", "I am happy"):
+        call("chat", "--seed", "2", "--save", str(file), "--persona-line", "I run.", text=text)
+    first, second = map(Dialogue.from_json, file.read_text().splitlines())
+    assert [talk.turns[0].text for talk in (first, second)] == ["I am sad", "I am happy"]
+    assert first.persona_of("listener").lines == ("I run.",)
+    assert call("reply", "Yes", "--seed", "1", "--history", str(file)).exit_code == 0
+
+
+@pytest.mark.parametrize("content", [None, "my diary\n"])
+def test_a_file_that_holds_something_else_is_not_written_to(call, tmp_path, content):
+    file = tmp_path / "diary"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_text(content)
+    result = call("chat", "--save", str(file), text="I am sad")
+    assert isinstance(result.exception, ListenwellError)
+    assert content is None or file.read_text() == content
+
+
+def test_a_line_that_cannot_be_answered_does_not_stop_the_others(call):
+    result = call("chat", "--seed", "2", text="a" + " " * 30_000 + "\nI am sad\n")
+    assert result.exit_code == 1
+    assert "line 1: The end of this long text is blank" in result.stderr
+    assert len(result.stdout.splitlines()) == 2 and result.stdout.splitlines()[1]
 
 
 def test_an_empty_pipe_says_what_to_do(call):

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from listenwell import Listener
 from listenwell.checkpoint import open_checkpoint
-from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.errors import CheckpointError, InputError, UnknownNameError, WeightsError
 from listenwell.evaluation.ledger import read_result
 from listenwell.recipe import read_recipe, write_recipe
 from listenwell.training.loop import Trainer
@@ -199,7 +199,9 @@ def test_adapters_are_trained_alone_and_can_be_talked_to(recipe, tiny_llama, tmp
     best = lora.output / "best"
     assert (best / "adapter_model.safetensors").is_file() and not (best / "model.safetensors").exists()
     assert not (best / "README.md").exists()
-    monkeypatch.setattr("listenwell.generators.vanilla.find_weights", lambda base: tiny_llama)
+    monkeypatch.setattr(
+        "listenwell.generators.vanilla.find_weights", lambda base: {"smollm2-135m-instruct": tiny_llama}[base]
+    )
     listener = Listener.load("vanilla", weights=best)
     assert listener.reply("My dog made me feel happy today.", seed=1).text
     measured = trainer.task.measure("valid")
@@ -244,8 +246,29 @@ def test_a_run_that_goes_astray_says_so(recipe, monkeypatch):
 
 
 def test_an_unknown_metric_is_named(recipe):
-    with pytest.raises(InputError, match="no metric 'accuracy'"):
-        Trainer(replace(recipe, metric="accuracy")).run()
+    for metric in ("accuracy", "tokens"):
+        with pytest.raises(InputError, match=f"no metric '{metric}'"):
+            Trainer(replace(recipe, metric=metric))
+
+
+def test_a_mistyped_split_is_found_before_training(recipe):
+    with pytest.raises(UnknownNameError, match="no split of jsonl named 'tset'"):
+        Trainer(replace(recipe, data=replace(recipe.data, test="tset")))
+
+
+def test_other_data_does_not_go_on_from_this_run(recipe):
+    Trainer(recipe).run()
+    with (recipe.data.path / "train.jsonl").open("a") as file:
+        file.write('{"turns": [{"speaker": "speaker", "text": "a"}, {"speaker": "listener", "text": "b"}]}\n')
+    with pytest.raises(CheckpointError, match="other settings"):
+        Trainer(recipe).run()
+
+
+def test_what_a_killed_save_left_is_removed(recipe):
+    leftover = recipe.output / ".last.abc.part"
+    leftover.mkdir(parents=True)
+    Trainer(recipe).run()
+    assert not leftover.exists()
 
 
 def test_the_learning_rate_worked_by_hand():
