@@ -9,7 +9,7 @@ from listenwell.corpora.base import Reader, Report, text_lines
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
 from listenwell.evaluation.ledger import hash_files
-from listenwell.evaluation.peers import HUMAN, PeerFormat, check_system, read_peers, recognize
+from listenwell.evaluation.peers import FORMATS, HUMAN, PeerFormat, check_system, read_peers, recognize
 from listenwell.evaluation.replies import example_id
 from listenwell.evaluation.sample import Sampling
 from listenwell.files import sha256
@@ -27,6 +27,8 @@ class Given:
     data: str
     """sha256 over the files that the items came from."""
     conditions: dict[str, str] = field(default_factory=dict)
+    of_corpus: bool = True
+    """Whether the references are a corpus's, or came with the file."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ def read_given(file: Path, system: str | None, reader: Reader, split: str, sampl
         return _from_peers(file, form, system, sampling)
     lines = list(_lines(file))
     name = system or file.stem
+    if any(name in known.names() for known in FORMATS):
+        raise InputError(
+            f"{name!r} is the name of a released system, and {file.name} is not its file.",
+            "Give these replies another name with --system.",
+        )
     if _all_have(lines, "reference", file):
         return _with_references(file, name, lines, sampling)
     source = _Source(f"{reader.name} {split}", tuple(reader.examples(split)), hash_files(reader.check(split)))
@@ -112,6 +119,7 @@ def _with_references(file: Path, system: str, lines: Sequence[_Line], sampling: 
             "replies": "a file with its own references",
             "sample": sampling.wording(len(lines), len(chosen)),
         },
+        of_corpus=False,
     )
 
 

@@ -73,8 +73,8 @@ def evaluate_given(given: Given, corpus: str, split: str, embedder: Embedder, se
     measured = measure_replies(given.replies, given.references, embedder)
     about = {
         "system": given.system,
-        "corpus": corpus,
-        "split": split,
+        "corpus": corpus if given.of_corpus else "the file's own",
+        "split": split if given.of_corpus else "–",
         "data": given.data,
         "seed": seed,
         "count": len(given.replies),

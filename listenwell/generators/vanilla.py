@@ -5,15 +5,22 @@ The baseline of CoMAE's tables ("vanilla") and the fine-tuned model of Empatheti
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from listenwell.checkpoint import open_checkpoint
+from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
+from listenwell.evaluation.metrics import Perplexity, perplexity_of
+from listenwell.generators.chatml import END, build_prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.weights import find_weights
+
+if TYPE_CHECKING:
+    from listenwell.runtime.torch_engine import TorchRuntime
 
 KIND = "causal"
 ADAPTER = "adapter_config.json"
@@ -54,6 +61,27 @@ class Vanilla(Prompted):
         speaker = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")
         speaker._folder = folder
         return speaker
+
+    def perplexity(self, examples: Iterable[Example]) -> Perplexity:
+        """How likely the people's own replies are: by token (end marks included), by word and by byte."""
+        nlls, counts, texts = list[float](), list[int](), list[str]()
+        engine, end = self._engine(), self.runtime.vocabulary.special(END)
+        for example in examples:
+            prompt = build_prompt(
+                self.runtime, example.context, self.config.system, self.config.prompt_tokens
+            )
+            reply = [*self.runtime.encode(example.reply.text), end]
+            nlls.append(engine.negative_log_likelihood([*prompt.tokens, *reply], len(prompt.tokens)))
+            counts.append(len(reply))
+            texts.append(example.reply.text)
+        return perplexity_of(nlls, counts, texts, self.name)
+
+    def _engine(self) -> "TorchRuntime":
+        from listenwell.runtime.torch_engine import TorchRuntime
+
+        if not isinstance(self.runtime, TorchRuntime):
+            raise WeightsError("This engine cannot score given replies.", "Load the model with torch.")
+        return self.runtime
 
     def files(self) -> Iterator[Path]:
         """The checkpoint's files, for its hash."""

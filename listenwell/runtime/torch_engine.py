@@ -73,6 +73,15 @@ class TorchRuntime:
         """Scores of the next token: float32, (rows, vocabulary)."""
         return state.logits
 
+    def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
+        """How unlikely the tokens from place `first` on are after those before them, in nats."""
+        import torch
+
+        with torch.inference_mode():
+            everything = torch.tensor([list(tokens)])
+            logits = self._model(input_ids=everything, logits_to_keep=len(tokens) - first + 1).logits[0, :-1]
+            return float(torch.nn.functional.cross_entropy(logits, everything[0, first:], reduction="sum"))
+
     def _forward(self, tokens: list[list[int]], cache: Any) -> _State:  # noqa: ANN401
         import torch
 

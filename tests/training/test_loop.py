@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from listenwell import Listener
 from listenwell.checkpoint import open_checkpoint
+from listenwell.corpora import CORPORA
 from listenwell.errors import CheckpointError, InputError, UnknownNameError, WeightsError
 from listenwell.evaluation.ledger import read_result
 from listenwell.recipe import read_recipe, write_recipe
@@ -222,6 +223,19 @@ def test_a_trained_model_can_be_talked_to_and_says_what_it_learned(tiny_llama, t
     reply = listener.reply("My dog made me feel happy today.")
     assert reply.text == "What happened to your dog?"
     assert reply.model == "vanilla (dogs)"
+
+
+def test_evaluation_and_training_measure_the_same_perplexity(recipe):
+    train(recipe)
+    listener = Listener.load("vanilla", weights=recipe.output / "best")
+    reader = CORPORA.load("jsonl")(recipe.data.path)
+    found, written = (
+        listener.speak.perplexity(reader.examples("test")),
+        read_result(recipe.output / "result.json"),
+    )
+    assert found.by_token == pytest.approx(written.metric("perplexity_by_token"), rel=1e-4)
+    assert found.by_word == pytest.approx(written.metric("perplexity_by_word"), rel=1e-4)
+    assert found.bits_per_byte == pytest.approx(written.metric("bits_per_byte"), rel=1e-4)
 
 
 def test_vanilla_without_weights_says_how_to_make_some():
