@@ -30,7 +30,7 @@ from listenwell.training.optimizer import learning_rate, make_optimizer
 from listenwell.training.order import Epoch, Step
 from listenwell.training.processes import Processes
 from listenwell.training.recipe import TrainRecipe
-from listenwell.training.state import Progress, load_state, save_state
+from listenwell.training.state import Progress, load_state, random_states, save_state
 from listenwell.training.task import Task
 
 LOG_SECONDS = 5.0
@@ -174,9 +174,15 @@ class Trainer:
         self.processes.wait()
 
     def _save_last(self) -> None:
+        randoms = {
+            f"{name}.{number}": state
+            for name, mine in random_states().items()
+            for number, state in enumerate(self.processes.gather(mine))
+        }
+        self.progress.scaler = dict(self._scaler.state_dict())
         if self.processes.is_first:
             with checkpoint.writing(self.recipe.output / "last", TRAINING) as folder:
-                save_state(folder, self.task.model, self.optimizer, self.progress)
+                save_state(folder, self.task.model, self.optimizer, self.progress, randoms)
         self.processes.wait()
 
     def _fingerprint(self) -> str:
@@ -192,7 +198,11 @@ class Trainer:
         self.processes.wait()
         if last.exists():
             checkpoint.open_checkpoint(last, TRAINING)
-            self.progress = load_state(last, self.task.model, self.optimizer, self.progress.recipe)
+            self.progress = load_state(
+                last, self.task.model, self.optimizer, self.progress.recipe, self.processes.number
+            )
+            if self.progress.scaler:
+                self._scaler.load_state_dict(self.progress.scaler)
 
     def best(self) -> checkpoint.Checkpoint:
         """The best checkpoint of the run so far."""

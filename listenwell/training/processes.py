@@ -65,6 +65,16 @@ class Processes:
             distributed.all_reduce(value)
         return value
 
+    def gather(self, value: torch.Tensor) -> list[torch.Tensor]:
+        """The tensors of all processes, in their order; all must have one shape and type."""
+        if self.count == 1:
+            return [value]
+        on_gpu = distributed.get_backend() == "nccl"
+        mine = value.cuda() if on_gpu else value
+        found = [torch.empty_like(mine) for _ in range(self.count)]
+        distributed.all_gather(found, mine)
+        return [tensor.cpu() for tensor in found]
+
     def wait(self) -> None:
         """Go on only when all processes are here."""
         if self.count > 1:

@@ -112,7 +112,7 @@ class TrainRecipe:
     metric: str = "perplexity_by_token"
     """The validation metric the best checkpoint is chosen by; smaller is better."""
     save_seconds: float = 300.0
-    """Save at least this often, so that a kill costs little."""
+    """Save at least this often, so that a kill costs little; several processes save at validations only."""
     patience: int = 3
     """Stop after so many validations without a better one."""
     data: DataRecipe = field(default_factory=DataRecipe)

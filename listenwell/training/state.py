@@ -5,7 +5,7 @@ a checkpoint folder that is written whole or not at all.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +33,29 @@ class Progress:
     worse: int = 0
     """Validations since then."""
     finished: bool = False
+    scaler: dict[str, float] = field(default_factory=dict)
+    """The loss scale of fp16."""
     recipe: str = ""
     """A hash of the settings that shape the result: a run goes on only with the same ones."""
 
 
-def save_state(
-    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
-) -> None:
-    """Write the run's state into a checkpoint's folder."""
-    tensors: dict[str, torch.Tensor] = {"random.cpu": torch.get_rng_state()}
+def random_states() -> dict[str, torch.Tensor]:
+    """This process's random states, of the CPU and of its GPU."""
+    states = {"random.cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+        states["random.cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def save_state(
+    folder: Path,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    randoms: dict[str, torch.Tensor],
+) -> None:
+    """Write the run's state into a checkpoint's folder; `randoms` are those of every process, by number."""
+    tensors = dict(randoms)
     for name, parameter in _trained(model):
         tensors[f"weight.{name}"] = parameter.detach()
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -53,7 +65,7 @@ def save_state(
 
 
 def load_state(
-    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, recipe: str
+    folder: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, recipe: str, process: int = 0
 ) -> Progress:
     """Put the run's state back into model and optimizer."""
     progress = Progress(**json.loads((folder / NUMBERS).read_text(encoding="utf-8")))
@@ -63,9 +75,11 @@ def load_state(
             "Name another output folder in the recipe, or remove this one.",
         )
     tensors = load_file(folder / TENSORS)
-    torch.set_rng_state(tensors["random.cpu"])
-    if torch.cuda.is_available() and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])
+    # A run that goes on with more processes than it had: the new ones keep the state of their seed.
+    if (state_of_cpu := tensors.get(f"random.cpu.{process}")) is not None:
+        torch.set_rng_state(state_of_cpu)
+    if torch.cuda.is_available() and (state_of_gpu := tensors.get(f"random.cuda.{process}")) is not None:
+        torch.cuda.set_rng_state(state_of_gpu)
     state: dict[int, dict[str, Any]] = {}
     with torch.no_grad():
         for number, (name, parameter) in enumerate(_trained(model, optimizer)):

@@ -165,14 +165,20 @@ LAUNCHERS = {
 }
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_two_processes_train_as_one(recipe, tmp_path, launcher):
-    one = replace(recipe, dropout=0.0)
-    two = replace(one, output=tmp_path / "two")
-    train(one)
-    write_recipe(two, tmp_path / "two.yaml")
-    launched = subprocess.run(
-        [sys.executable, "-m", *LAUNCHERS[launcher], "-m", "listenwell.training", str(tmp_path / "two.yaml")],
+def launch(launcher, recipe, before=""):
+    """Run a recipe in two processes; `before` may put traps into their code."""
+    write_recipe(recipe, recipe.output.with_suffix(".yaml"))
+    program = recipe.output.with_suffix(".py")
+    call = f"""
+        import runpy, sys
+        sys.path.insert(0, {str(ROOT)!r})
+        sys.argv = ["listenwell", {str(recipe.output.with_suffix(".yaml"))!r}]
+        {{before}}
+        runpy.run_module("listenwell.training", run_name="__main__")
+    """
+    program.write_text(textwrap.dedent(call).format(before=textwrap.dedent(before)))
+    return subprocess.run(
+        [sys.executable, "-m", *LAUNCHERS[launcher], str(program)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -180,6 +186,14 @@ def test_two_processes_train_as_one(recipe, tmp_path, launcher):
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_two_processes_train_as_one(recipe, tmp_path, launcher):
+    one = replace(recipe, dropout=0.0)
+    two = replace(one, output=tmp_path / "two")
+    train(one)
+    launched = launch(launcher, two)
     assert launched.returncode == 0, launched.stderr[-2000:]
     assert launched.stdout.count("result:") == 2  # both processes came to the end
     alone, together = (json.loads((run.output / "last" / "training.json").read_text()) for run in (one, two))
@@ -189,6 +203,15 @@ def test_two_processes_train_as_one(recipe, tmp_path, launcher):
     for name in first:
         if name.startswith("weight."):
             torch.testing.assert_close(first[name], second[name], rtol=1e-2, atol=2e-3)
+
+
+def test_two_processes_with_dropout_resume_to_the_same_bits(recipe, tmp_path):
+    whole, killed = (replace(recipe, output=tmp_path / name) for name in ("whole", "killed"))
+    assert launch("torchrun", whole).returncode == 0
+    assert launch("torchrun", killed, KILL_IN_SAVE.format(number=3)).returncode != 0
+    assert not (killed.output / "result.json").exists()
+    assert launch("torchrun", killed).returncode == 0
+    assert_same_bits(whole.output, killed.output)
 
 
 def test_adapters_are_trained_alone_and_can_be_talked_to(recipe, tiny_llama, tmp_path, monkeypatch):
