@@ -112,8 +112,8 @@ class CausalTask:
             attn_implementation="sdpa",
             use_safetensors=True,
             local_files_only=True,
+            attention_dropout=recipe.dropout,  # layers take it when they are made: a later change is unheard
         )
-        model.config.attention_dropout = recipe.dropout
         if recipe.lora:
             LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
 

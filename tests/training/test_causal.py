@@ -102,6 +102,14 @@ def test_the_three_units_of_perplexity_agree(task):
     assert found["replies"] == len(texts)
 
 
+def test_dropout_acts_in_training_and_not_in_measuring(task):
+    (step, *_) = Epoch(task.sequences(), task.recipe.batches, 1, 0).steps()
+    task.model.train()
+    assert float(task.loss_sum(step.batches[0])) != float(task.loss_sum(step.batches[0]))
+    assert task.measure("valid") == task.measure("valid")
+    assert task.model.training
+
+
 def test_nothing_to_learn_from_is_a_clear_error(tiny_llama, tmp_path):
     corpus = write_corpus(tmp_path / "data")
     (corpus / "train.jsonl").write_text('{"turns": [{"speaker": "a", "text": "b"}]}\n')
