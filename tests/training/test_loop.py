@@ -81,8 +81,8 @@ KILL_IN_SAVE = """
 def test_killed_in_the_middle_of_a_save_it_ends_with_the_same_bits(recipe, tmp_path, number):
     killed = replace(recipe, output=tmp_path / "killed")
     assert run_in_process(killed, KILL_IN_SAVE.format(number=number)).returncode == -signal.SIGKILL
-    assert run_in_process(killed).returncode == 0
-    assert run_in_process(recipe).returncode == 0
+    train(killed)
+    train(recipe)
     assert_same_bits(killed.output, recipe.output)
     assert (read_result(killed.output / "result.json").metric("perplexity_by_token")) == read_result(
         recipe.output / "result.json"
