@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from listenwell.dialogue import (
-    LISTENER,
     SPEAKER,
     Candidate,
     Dialogue,
@@ -213,6 +212,3 @@ def _as_dialogue(
         own = Persona(dialogue.listener, tuple(persona))
         dialogue = replace(dialogue, personas=(*others, own))
     return dialogue, notices
-
-
-__all__ = ["LISTENER", "SPEAKER", "Choose", "Guard", "Listener", "Plan", "Speak", "Understand", "Verdict"]
