@@ -19,8 +19,9 @@ from listenwell.evaluation.metrics import Perplexity
 from listenwell.generators.chatml import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
 from listenwell.runtime.text import Vocabulary
-from listenwell.training.order import Batch, Encoded, Epoch
+from listenwell.training.order import Epoch
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
+from listenwell.training.tokens import Encoded, TokenBatch, collate
 from listenwell.weights import HUB_FILES, find_weights
 
 
@@ -79,6 +80,7 @@ class CausalTask:
     kind = KIND
     metrics = ("perplexity_by_token", "perplexity_by_word", "bits_per_byte")
     base_files: tuple[Path, ...] = ()
+    collate = staticmethod(collate)
 
     def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
         self.model = model.to(device)
@@ -133,11 +135,11 @@ class CausalTask:
         task.base_files = tuple(folder / name for name in HUB_FILES)
         return task
 
-    def sequences(self) -> Sequence[Encoded]:
+    def pieces(self) -> Sequence[Encoded]:
         """The training dialogues."""
         return self._train
 
-    def loss_sum(self, batch: Batch) -> torch.Tensor:
+    def loss_sum(self, batch: TokenBatch) -> torch.Tensor:
         """The summed negative log-likelihood of the targets, in nats."""
         return self._losses(batch).sum()
 
@@ -149,7 +151,7 @@ class CausalTask:
         plain = BatchRecipe("bucketed", 16_384 if self.device.type == "cuda" else 4_096, 8)
         self.model.eval()
         with torch.no_grad():
-            for step in Epoch(sequences, plain, 0, 0).steps():
+            for step in Epoch(sequences, collate, plain, 0, 0).steps():
                 for batch in step.batches:
                     nll += float(self.loss_sum(batch).double())
                 tokens += step.targets
@@ -214,7 +216,7 @@ class CausalTask:
             )
         return sequences
 
-    def _losses(self, batch: Batch) -> torch.Tensor:
+    def _losses(self, batch: TokenBatch) -> torch.Tensor:
         decoder, token_losses = self._fast if self.model.training else self._plain
         move = self._to_device
         segments = move(batch.segments)

@@ -67,8 +67,7 @@ class Trainer:
         self._resume()
         if self.processes.is_first:
             write_recipe(self.recipe, self.recipe.output / "recipe.yaml")
-        sequences, batches = self.task.sequences(), self.recipe.batches
-        per_epoch = len(Epoch(sequences, batches, self.recipe.seed, 0))
+        per_epoch = len(self._order(0))
         log = Log(
             self.recipe.output if self.processes.is_first else None, round(per_epoch * self.recipe.epochs)
         )
@@ -76,15 +75,18 @@ class Trainer:
             log.event("resumed", step=self.progress.steps, epoch=self.progress.epoch)
         self.task.model.train()
         while not self.progress.finished:
-            epoch = Epoch(sequences, batches, self.recipe.seed, self.progress.epoch)
-            self._epoch(epoch, log)
+            self._epoch(self._order(self.progress.epoch), log)
         metrics = self._best_metrics()
         log.event("finished", steps=self.progress.steps, seconds=round(self.progress.seconds, 1), **metrics)
         log.close()
         self.processes.wait()
         return metrics
 
-    def _epoch(self, epoch: Epoch, log: Log) -> None:
+    def _order(self, number: int) -> Epoch[Any, Any]:
+        recipe = self.recipe
+        return Epoch(self.task.pieces(), self.task.collate, recipe.batches, recipe.seed, number)
+
+    def _epoch(self, epoch: Epoch[Any, Any], log: Log) -> None:
         """The rest of one epoch, with validations and saves on the way."""
         total = len(epoch)
         losses, targets = torch.zeros((), device=self.device), 0
@@ -95,7 +97,7 @@ class Trainer:
             share = (self.progress.epoch + self.progress.step / total) / self.recipe.epochs
             rate = learning_rate(self.recipe.optimizer, share)
             losses += self._step(step, rate)
-            targets += sum(len(batch.labels) for batch in step.batches)
+            targets += sum(batch.weight for batch in step.batches)
             self.progress.step += 1
             self.progress.steps += 1
             self.progress.tokens += sum(batch.size for batch in step.batches) * self.processes.count
@@ -124,7 +126,7 @@ class Trainer:
         before, now = (self.progress.epoch + (self.progress.step - back) / total for back in (1, 0))
         return int(now / self.recipe.validate_every + 1e-9) > int(before / self.recipe.validate_every + 1e-9)
 
-    def _step(self, step: Step, rate: float) -> torch.Tensor:
+    def _step(self, step: Step[Any], rate: float) -> torch.Tensor:
         """One step of the optimizer; returns the summed loss without waiting for it."""
         summed = torch.zeros((), device=self.device)
         for batch in step.batches:
@@ -235,12 +237,12 @@ def _precision(recipe: TrainRecipe, device: torch.device) -> torch.dtype:
     ]
 
 
-def _ahead(steps: Iterator[Step], depth: int = 4) -> Iterator[Step]:
+def _ahead(steps: Iterator[Step[Any]], depth: int = 4) -> Iterator[Step[Any]]:
     """The same steps, made by a second thread while the device works on the ones before."""
-    ready: queue.Queue[Step | Exception | None] = queue.Queue(depth)
+    ready: queue.Queue[Step[Any] | Exception | None] = queue.Queue(depth)
     stopped = threading.Event()
 
-    def put(item: Step | Exception | None) -> None:
+    def put(item: Step[Any] | Exception | None) -> None:
         while not stopped.is_set():
             try:
                 return ready.put(item, timeout=0.2)

@@ -1,43 +1,44 @@
-"""Which sequences stand in which step: the same for a seed, however many processes share the work.
+"""Which pieces of data stand in which step: the same for a seed, however many processes share the work.
 
 Everything here is plain numpy and the same on every process, so that each knows how many targets the
 whole step has without asking the others: losses are weighted by tokens, a short last batch included.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from listenwell.training.recipe import BatchRecipe
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """One sequence: its tokens, and which of them are to be predicted."""
+class Piece(Protocol):
+    """Something to learn from: a sequence of tokens with one target or more."""
 
-    tokens: np.ndarray  # (length,) int32
-    targets: np.ndarray  # (length,) bool; the first is never one
-    replies: int = 0
-    """How many texts the targets spell."""
-    words: int = 0
-    """Words of these texts, between white space."""
-    bytes: int = 0
-    """UTF-8 bytes of these texts."""
+    @property
+    def tokens(self) -> np.ndarray:
+        """(length,) int32."""
+        ...
+
+    @property
+    def weight(self) -> int:
+        """How many targets it holds."""
+        ...
 
     def __len__(self) -> int:
-        return len(self.tokens)
+        """How many tokens it has."""
+        ...
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Rows of tokens. Positions of different sequences in a row never see each other."""
+class Rows:
+    """Rows of tokens. Positions of different pieces in a row never see each other."""
 
     tokens: np.ndarray  # (rows, length) int64
-    segments: np.ndarray  # (rows, length) int32: number of the sequence in its row; 0 is padding
-    positions: np.ndarray  # (rows, length) int64: place inside its own sequence
-    sources: np.ndarray  # (targets,) int64: flat index of the position that predicts each target
-    labels: np.ndarray  # (targets,) int64: the target tokens
+    segments: np.ndarray  # (rows, length) int32: number of the piece in its row; 0 is padding
+    positions: np.ndarray  # (rows, length) int64: place inside its own piece
+    starts: np.ndarray  # (pieces,) int64: flat place of each piece's first token, row after row
 
     @property
     def size(self) -> int:
@@ -45,30 +46,53 @@ class Batch:
         return int((self.segments > 0).sum())
 
 
+class Batch(Protocol):
+    """What a task's `collate` makes of rows of pieces."""
+
+    @property
+    def size(self) -> int:
+        """Tokens that are no padding."""
+        ...
+
+    @property
+    def weight(self) -> int:
+        """How many targets it holds."""
+        ...
+
+
+P = TypeVar("P", bound=Piece)
+B = TypeVar("B", bound=Batch)
+Collate = Callable[[Sequence[P], Sequence[Sequence[int]], int, int], B]
+"""Pieces, rows of their numbers, the rows' width, and how many rows to fill up to with padding."""
+
+
 @dataclass(frozen=True)
-class Step:
+class Step(Generic[B]):
     """What one process computes of one step."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[B, ...]
     targets: int
     """Targets of the whole step, over all processes."""
 
 
-class Epoch:
-    """One pass over the data: every sequence is in exactly one row of one step.
+class Epoch(Generic[P, B]):
+    """One pass over the data: every piece is in exactly one row of one step.
 
     Args:
-        sequences: the data.
+        pieces: the data.
+        collate: makes a batch of rows of them.
         recipe: how rows and steps are made.
         seed: together with `number` it fixes the order.
         number: which epoch, from 0.
     """
 
-    def __init__(self, sequences: Sequence[Encoded], recipe: BatchRecipe, seed: int, number: int) -> None:
-        self._sequences, self._recipe = sequences, recipe
+    def __init__(
+        self, pieces: Sequence[P], collate: Collate[P, B], recipe: BatchRecipe, seed: int, number: int
+    ) -> None:
+        self._pieces, self._collate, self._recipe = pieces, collate, recipe
         random = np.random.default_rng([seed, number])
-        order = random.permutation(len(sequences))
-        lengths = np.array([len(sequences[i]) for i in order])
+        order = random.permutation(len(pieces))
+        lengths = np.array([len(pieces[i]) for i in order])
         if recipe.batching == "packed":
             rows = [[int(order[i]) for i in row] for row in pack(lengths, recipe.row_tokens)]
             self._groups = _chunks(rows, recipe.tokens // recipe.row_tokens)
@@ -80,7 +104,7 @@ class Epoch:
 
     def steps(
         self, first: int = 0, process: int = 0, processes: int = 1, part_tokens: int | None = None
-    ) -> Iterator[Step]:
+    ) -> Iterator[Step[B]]:
         """The steps from number `first` on, each with the rows that fall to one of the processes.
 
         Args:
@@ -92,8 +116,8 @@ class Epoch:
         """
         packed = self._recipe.batching == "packed"
         for group in self._groups[first:]:
-            targets = sum(int(self._sequences[i].targets.sum()) for row in group for i in row)
-            longest = max(len(self._sequences[i]) for row in group for i in row)
+            targets = sum(self._pieces[i].weight for row in group for i in row)
+            longest = max(len(self._pieces[i]) for row in group for i in row)
             width = self._recipe.row_tokens if packed else longest
             mine = group[process::processes]
             size = -(-len(mine) // self._recipe.accumulate)
@@ -101,7 +125,7 @@ class Epoch:
             if part_tokens is not None:
                 size = min(size, max(1, part_tokens // width))
             parts = _chunks(mine, size) if mine else []
-            yield Step(tuple(collate(self._sequences, part, width, height) for part in parts), targets)
+            yield Step(tuple(self._collate(self._pieces, part, width, height) for part in parts), targets)
 
     def _rows(self, processes: int) -> int:
         """Rows of every packed batch."""
@@ -110,7 +134,7 @@ class Epoch:
 
 
 def pack(lengths: np.ndarray, row_tokens: int, open_rows: int = 64) -> list[list[int]]:
-    """First-fit packing in the given order: indices of the sequences of each row.
+    """First-fit packing in the given order: indices of the pieces of each row.
 
     Only the latest `open_rows` rows are looked at, which keeps it linear and the order nearly random.
     """
@@ -131,7 +155,7 @@ def pack(lengths: np.ndarray, row_tokens: int, open_rows: int = 64) -> list[list
 def bucket(
     order: np.ndarray, lengths: np.ndarray, tokens: int, random: np.random.Generator
 ) -> list[list[list[int]]]:
-    """Groups of one-sequence rows of like length, at most `tokens` tokens with padding, in random order."""
+    """Groups of one-piece rows of like length, at most `tokens` tokens with padding, in random order."""
     by_length = np.argsort(lengths, kind="stable")
     groups: list[list[list[int]]] = [[]]
     for index in by_length:
@@ -141,35 +165,23 @@ def bucket(
     return [groups[i] for i in random.permutation(len(groups)) if groups[i]]
 
 
-def collate(
-    sequences: Sequence[Encoded], rows: Sequence[Sequence[int]], width: int, height: int = 0
-) -> Batch:
-    """Rows of sequence numbers as arrays of one width; rows of padding fill up to `height`."""
+def lay_out(pieces: Sequence[Piece], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> Rows:
+    """Rows of piece numbers as arrays of one width; rows of padding fill up to `height`."""
     shape = (max(len(rows), height), width)
     tokens, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     segments = np.zeros(shape, np.int32)
-    sources: list[np.ndarray] = []
-    labels: list[np.ndarray] = []
+    starts: list[int] = []
     for number, row in enumerate(rows):
         begin = 0
         for segment, index in enumerate(row, start=1):
-            sequence = sequences[index]
-            end = begin + len(sequence)
-            tokens[number, begin:end] = sequence.tokens
+            piece = pieces[index]
+            end = begin + len(piece)
+            tokens[number, begin:end] = piece.tokens
             segments[number, begin:end] = segment
-            positions[number, begin:end] = np.arange(len(sequence))
-            wanted = np.flatnonzero(sequence.targets)
-            sources.append(number * width + begin + wanted - 1)  # a token is predicted one place before it
-            labels.append(sequence.tokens[wanted])
+            positions[number, begin:end] = np.arange(len(piece))
+            starts.append(number * width + begin)
             begin = end
-    empty = np.zeros(0, np.int64)
-    return Batch(
-        tokens,
-        segments,
-        positions,
-        np.concatenate(sources or [empty]).astype(np.int64),
-        np.concatenate(labels or [empty]).astype(np.int64),
-    )
+    return Rows(tokens, segments, positions, np.array(starts, np.int64))
 
 
 def _chunks(items: list[list[int]], size: int) -> list[list[list[int]]]:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from listenwell.training.order import Batch, Encoded
 from listenwell.training.recipe import TrainRecipe
 
 if TYPE_CHECKING:
@@ -28,11 +27,15 @@ class Task(Protocol):
         """Load the base model and encode the training data."""
         ...
 
-    def sequences(self) -> Sequence[Encoded]:
-        """The training data."""
+    def pieces(self) -> Sequence[Any]:
+        """The training data: sequences of the kind `Piece`."""
         ...
 
-    def loss_sum(self, batch: Batch) -> "torch.Tensor":
+    def collate(self, pieces: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int) -> Any:  # noqa: ANN401
+        """A `Batch` of rows of piece numbers, filled up to `height` rows with padding."""
+        ...
+
+    def loss_sum(self, batch: Any) -> "torch.Tensor":  # noqa: ANN401
         """The summed loss over the batch's targets, on the device, without waiting for it."""
         ...
 

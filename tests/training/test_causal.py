@@ -62,7 +62,7 @@ def loss_of(task, batching, tokens, accumulate=1):
     recipe = BatchRecipe(batching, tokens, 256, accumulate)
     task.model.eval()
     with torch.no_grad():
-        steps = Epoch(task.sequences(), recipe, 3, 0).steps()
+        steps = Epoch(task.pieces(), task.collate, recipe, 3, 0).steps()
         return sum(float(task.loss_sum(batch)) for step in steps for batch in step.batches)
 
 
@@ -76,7 +76,7 @@ def test_the_loss_is_the_same_however_sequences_are_batched(task):
 def test_the_loss_is_that_of_the_plain_model(task):
     task.model.eval()
     expected = 0.0
-    for encoded in task.sequences():
+    for encoded in task.pieces():
         tokens = torch.tensor(encoded.tokens[None].astype(np.int64))
         labels = torch.where(torch.tensor(encoded.targets), tokens[0], -100)[None]
         with torch.no_grad():
@@ -103,7 +103,7 @@ def test_the_three_units_of_perplexity_agree(task):
 
 
 def test_dropout_acts_in_training_and_not_in_measuring(task):
-    (step, *_) = Epoch(task.sequences(), task.recipe.batches, 1, 0).steps()
+    (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
     assert float(task.loss_sum(step.batches[0])) != float(task.loss_sum(step.batches[0]))
     assert task.measure("valid") == task.measure("valid")

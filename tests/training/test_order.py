@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listenwell.training.order import Encoded, Epoch, bucket, collate, pack
+from listenwell.training.order import Epoch, bucket, pack
 from listenwell.training.recipe import BatchRecipe
+from listenwell.training.tokens import Encoded, collate
 
 
 def sequence(number, length):
@@ -28,7 +29,7 @@ recipes = st.builds(
 @given(lengths, recipes, st.integers(0, 3), st.sampled_from([1, 2, 3]))
 def test_every_target_is_seen_once_whatever_the_batches_and_processes(sizes, recipe, number, processes):
     sequences = [sequence(i, size) for i, size in enumerate(sizes)]
-    epoch = Epoch(sequences, recipe, seed=5, number=number)
+    epoch = Epoch(sequences, collate, recipe, seed=5, number=number)
     seen, told = [], 0
     for process in range(processes):
         steps = list(epoch.steps(process=process, processes=processes))
@@ -43,7 +44,7 @@ def test_every_target_is_seen_once_whatever_the_batches_and_processes(sizes, rec
 @given(lengths, recipes)
 def test_each_target_is_predicted_from_the_place_before_it_in_its_own_sequence(sizes, recipe):
     sequences = [sequence(i, size) for i, size in enumerate(sizes)]
-    for step in Epoch(sequences, recipe, 1, 0).steps():
+    for step in Epoch(sequences, collate, recipe, 1, 0).steps():
         for batch in step.batches:
             assert (batch.tokens.reshape(-1)[batch.sources] == batch.labels - 1).all()
             assert (batch.positions[batch.segments > 0] == batch.tokens[batch.segments > 0] % 1000).all()
@@ -55,7 +56,9 @@ def test_the_order_depends_on_seed_and_epoch_alone():
     recipe = BatchRecipe("packed", 128, 64)
 
     def labels(seed, number):
-        return [list(b.labels) for s in Epoch(sequences, recipe, seed, number).steps() for b in s.batches]
+        return [
+            list(b.labels) for s in Epoch(sequences, collate, recipe, seed, number).steps() for b in s.batches
+        ]
 
     assert labels(1, 0) == labels(1, 0)
     assert labels(1, 0) != labels(2, 0)
@@ -64,20 +67,20 @@ def test_the_order_depends_on_seed_and_epoch_alone():
 
 def test_an_epoch_goes_on_from_any_step():
     sequences = [sequence(i, 20) for i in range(30)]
-    epoch = Epoch(sequences, BatchRecipe("packed", 128, 64), 1, 0)
+    epoch = Epoch(sequences, collate, BatchRecipe("packed", 128, 64), 1, 0)
     whole = [step.batches[0].labels.tolist() for step in epoch.steps()]
     assert [step.batches[0].labels.tolist() for step in epoch.steps(first=3)] == whole[3:]
 
 
 def test_packed_batches_have_one_shape_even_the_last():
     sequences = [sequence(i, 30) for i in range(31)]
-    epoch = Epoch(sequences, BatchRecipe("packed", 256, 64), 1, 0)
+    epoch = Epoch(sequences, collate, BatchRecipe("packed", 256, 64), 1, 0)
     assert {batch.tokens.shape for step in epoch.steps() for batch in step.batches} == {(4, 64)}
 
 
 def test_parts_keep_memory_small_and_lose_nothing():
     sequences = [sequence(i, 30) for i in range(31)]
-    epoch = Epoch(sequences, BatchRecipe("packed", 512, 64), 1, 0)
+    epoch = Epoch(sequences, collate, BatchRecipe("packed", 512, 64), 1, 0)
     small = [batch for step in epoch.steps(part_tokens=128) for batch in step.batches]
     assert {batch.tokens.shape for batch in small} == {(2, 64)}
     whole = [batch for step in epoch.steps() for batch in step.batches]
