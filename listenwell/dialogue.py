@@ -83,6 +83,26 @@ class Factors(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class Scored(Record):
+    """A label and how likely it is."""
+
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Record):
+    """What one annotator makes of a turn."""
+
+    head: str
+    """The annotator's name, such as "act"; `annotators.heads.HEADS` lists them."""
+    scores: tuple[Scored, ...]
+    """Labels with calibrated probabilities, the most likely first."""
+    words: tuple[str, ...] = ()
+    """The parts of the text that show it, where the annotator can mark them (EPITOME's rationales)."""
+
+
+@dataclass(frozen=True, slots=True)
 class Turn(Record):
     """One utterance of one person."""
 
@@ -90,6 +110,8 @@ class Turn(Record):
     text: str
     factors: Factors | None = None
     notes: Notes = ()
+    readings: tuple[Reading, ...] = ()
+    """What the annotators make of it, with probabilities; `factors` holds what follows from them."""
 
     def __post_init__(self) -> None:
         # Readers make one of these for every line of a corpus: the common case is two quick tests.
@@ -103,6 +125,10 @@ class Turn(Record):
     def note(self, name: str) -> str | None:
         """The corpus's note of that name, if there is one."""
         return dict(self.notes).get(name)
+
+    def reading(self, head: str) -> Reading | None:
+        """What one annotator made of it, if it was asked."""
+        return next((reading for reading in self.readings if reading.head == head), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +215,6 @@ class LabelledText(Record):
             raise InputError(f"A labelled text needs text, not {self.text!r}.", "Leave empty lines out.")
         if type(self.labels) is not tuple:
             object.__setattr__(self, "labels", strings("labels", self.labels))
-
-
-@dataclass(frozen=True, slots=True)
-class Scored(Record):
-    """A label and how likely it is."""
-
-    label: str
-    probability: float
 
 
 @dataclass(frozen=True, slots=True)

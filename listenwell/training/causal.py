@@ -79,6 +79,7 @@ class CausalTask:
 
     kind = KIND
     metrics = ("perplexity_by_token", "perplexity_by_word", "bits_per_byte")
+    table, counted = "perplexity", "replies"
     base_files: tuple[Path, ...] = ()
     collate = staticmethod(collate)
 
@@ -196,6 +197,16 @@ class CausalTask:
         for split in (data.train, data.valid, None if shaping else data.test):
             if split:
                 yield from self._reader.files(split)
+
+    def conditions(self) -> dict[str, str]:
+        """Units, and which turns are learned."""
+        recipe = self.recipe
+        return {
+            "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
+            "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
+            "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
+            "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
+        }
 
     def _base(self) -> Any:  # noqa: ANN401
         return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model

@@ -20,18 +20,19 @@ def train(recipe: TrainRecipe) -> Path:
             trainer.task.load(best.folder)
             results[data.test] = trainer.task.measure(data.test)
         split = data.test or data.valid
-        metrics = {name: value for name, value in results[split].items() if name != "replies"}
+        task = trainer.task
+        metrics = {name: value for name, value in results[split].items() if name != task.counted}
         metrics["train_tokens_per_second"] = trainer.progress.tokens / max(1e-9, trainer.progress.seconds)
         metrics["train_seconds"] = trainer.progress.seconds
         metrics |= {f"valid_{name}": value for name, value in valid.items() if name == recipe.metric}
         result = Result(
-            task="perplexity",
+            task=task.table,
             system=recipe.output.name,
             metrics=tuple(metrics.items()),
             corpus=data.corpus,
             split=split,
-            count=int(results[split]["replies"]),
-            data=hash_files(trainer.task.data_files()),
+            count=int(results[split][task.counted]),
+            data=hash_files(task.data_files()),
             units=units(tuple(metrics)),
             conditions=tuple(_conditions(recipe, trainer).items()),
             seed=recipe.seed,
@@ -53,14 +54,11 @@ def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
         "longest training sequence": f"{recipe.batches.row_tokens} tokens",
         "chosen by": f"{recipe.metric} on {recipe.data.valid}",
         "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
-        "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
         "batches": f"{recipe.batches.batching}, {recipe.batches.tokens:,} tokens a step",
         "dropout": f"{recipe.dropout:g}",
         "epochs": f"{recipe.epochs:g}, best of validations every {recipe.validate_every:g}",
         "learning rate": f"{recipe.optimizer.learning_rate:g}, {recipe.optimizer.decay}",
-        "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
-        "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
-        "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
-        "count": "replies",
+        "count": trainer.task.counted,
         "steps": str(trainer.progress.steps),
+        **trainer.task.conditions(),
     }

@@ -19,6 +19,10 @@ class Task(Protocol):
     """The checkpoint's kind."""
     metrics: tuple[str, ...]
     """The metrics of `measure` that a best checkpoint can be chosen by; smaller is better."""
+    table: str
+    """The ledger's table its results belong to, such as "perplexity"."""
+    counted: str
+    """The figure of `measure` that says how many items were measured, such as "replies"."""
     base_files: tuple[Path, ...]
     """The files of the base weights, for their hash."""
 
@@ -53,4 +57,8 @@ class Task(Protocol):
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The files of the data, for their hash; `shaping`: only of what is learned from and chosen by."""
+        ...
+
+    def conditions(self) -> dict[str, str]:
+        """What a reader must know of this kind of task to compare its figures."""
         ...

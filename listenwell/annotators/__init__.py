@@ -1,0 +1,1 @@
+"""Understanding: one encoder, many heads that read emotions, acts, intents and mechanisms from text."""

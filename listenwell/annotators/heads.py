@@ -1,0 +1,53 @@
+"""What the annotators can hear: every head, what it reads, and which labels it gives.
+
+A head is one question asked of a text. Heads that read the same input share one pass of the encoder.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from listenwell.labels import (
+    ACTS,
+    EMOTIONS,
+    EMOTIONS_AND_INTENTS,
+    GOEMOTIONS,
+    LEVELS,
+    MECHANISMS,
+    TONES,
+    LabelSet,
+)
+
+CONTEXT, UTTERANCE, REPLY = "context", "utterance", "reply"
+"""What a head reads: the dialogue so far, one utterance alone, or a reply after what it answers."""
+VIEWS = (CONTEXT, UTTERANCE, REPLY)
+
+
+@dataclass(frozen=True)
+class Head:
+    """One question asked of a text."""
+
+    name: str
+    title: str
+    labels: LabelSet
+    view: str
+    """One of VIEWS."""
+    several: bool = False
+    """Whether a text can have several of the labels at once, each with its own probability."""
+
+
+HEADS: Mapping[str, Head] = MappingProxyType(
+    {
+        head.name: head
+        for head in (
+            Head("emotion", "what the speaker feels", EMOTIONS, CONTEXT),
+            Head("response", "emotion or intent of the reply to come", EMOTIONS_AND_INTENTS, CONTEXT),
+            Head("intent", "emotion or intent of an utterance", EMOTIONS_AND_INTENTS, UTTERANCE),
+            Head("act", "dialogue act", ACTS, UTTERANCE),
+            Head("tone", "expressed emotion", TONES, UTTERANCE),
+            Head("goemotions", "expressed emotions, finely", GOEMOTIONS, UTTERANCE, several=True),
+            *(Head(name, f"level of {name.replace('_', ' ')}", LEVELS, REPLY) for name in MECHANISMS),
+        )
+    }
+)
+"""By name. `emotion` and `response` are read from the dialogue up to a turn, as is the user's situation."""
