@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from listenwell.cli.annotate import annotate
 from listenwell.cli.chat import chat
 from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(chat)
 app.command()(reply)
+app.command()(annotate)
 app.command()(evaluate)
 app.command()(results)
 app.command()(train)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from listenwell.cli.corpus_factors import factors
 from listenwell.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -149,6 +150,9 @@ def download(
         for file in fetch(wanted, reader.path):
             typer.echo(f"  {file}")
     typer.echo(f"Splits that are here: {', '.join(reader.available()) or 'none'}.")
+
+
+corpus.command()(factors)
 
 
 def _reader(name: str, path: Path | None) -> "Reader":

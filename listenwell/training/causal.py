@@ -14,11 +14,12 @@ import torch
 
 from listenwell.corpora import CORPORA, Reader
 from listenwell.dialogue import Dialogue
-from listenwell.errors import MissingExtraError, RecipeError
+from listenwell.errors import RecipeError
 from listenwell.evaluation.metrics import Perplexity
 from listenwell.generators.chatml import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
 from listenwell.runtime.text import Vocabulary
+from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.order import Epoch
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
 from listenwell.training.tokens import Encoded, TokenBatch, collate
@@ -86,6 +87,7 @@ class CausalTask:
     def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
         self.model = model.to(device)
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
+        self.corpus = recipe.data.corpus
         reader: type[Reader] = CORPORA.load(recipe.data.corpus)
         self._reader = reader(recipe.data.path)
         # Tokens to hidden states; the head is applied at targets only. Validation has rows of every length,
@@ -118,20 +120,7 @@ class CausalTask:
             attention_dropout=recipe.dropout,  # layers take it when they are made: a later change is unheard
         )
         if recipe.lora:
-            LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
-
-            lora = recipe.lora
-            model = get_peft_model(
-                model,
-                LoraConfig(
-                    r=lora.rank,
-                    lora_alpha=lora.alpha,
-                    lora_dropout=lora.dropout,
-                    target_modules=lora.targets,
-                    task_type="CAUSAL_LM",
-                ),
-            )
-            model.peft_config["default"].base_model_name_or_path = recipe.base  # no place on this machine
+            model = add_lora(model, recipe.lora, recipe.base, "CAUSAL_LM")
         task = cls(model, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = tuple(folder / name for name in HUB_FILES)
         return task
@@ -184,8 +173,7 @@ class CausalTask:
         from safetensors.torch import load_file
 
         if self.recipe.lora:
-            (set_peft_model_state_dict,) = _peft("set_peft_model_state_dict")
-            set_peft_model_state_dict(self.model, load_file(folder / "adapter_model.safetensors"))
+            load_lora(self.model, folder / "adapter_model.safetensors")
         else:
             self.model.load_state_dict(
                 load_file(folder / "model.safetensors"), strict=False
@@ -249,15 +237,6 @@ class CausalTask:
         if self.device.type == "cuda":
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor
-
-
-def _peft(*names: str) -> tuple[Any, ...]:
-    """Names out of peft, which only recipes with `lora` need."""
-    try:
-        import peft
-    except ModuleNotFoundError:
-        raise MissingExtraError("peft", "train", "Training adapters") from None
-    return tuple(getattr(peft, name) for name in names)
 
 
 def _token_losses(hidden: torch.Tensor, head: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

@@ -88,6 +88,57 @@ class LoraRecipe:
 
 
 @dataclass(frozen=True)
+class EarRecipe:
+    """Which heads an encoder gets, and how they are taught."""
+
+    heads: tuple[str, ...]
+    """Names of `annotators.heads.HEADS`; they share one adapter and one pass."""
+    pooling: str = "mean"
+    limit: int = 256
+    """Tokens it reads at most; not above batches.row_tokens."""
+    dropout: float = 0.1
+    """On the pooled vector, before the heads."""
+    weights: tuple[tuple[str, float], ...] = ()
+    """How much a head's loss counts, by name; 1 otherwise."""
+    repeat: tuple[tuple[str, int], ...] = ()
+    """How often a source's texts stand in an epoch, by the source's name; once otherwise."""
+    words: float = 0.0
+    """How much marking words (EPITOME's rationales) counts; 0 leaves it out."""
+    teachers: tuple[Path, ...] = ()
+    """Checkpoints of trained ears whose thoughts are learned from too (Hinton et al. 2015)."""
+    teacher_share: float = 0.5
+    """The teachers' share of a target; the rest is what is known."""
+    spread: bool = False
+    """Learn the teachers' thoughts also on texts whose label for a head is not known."""
+    leave_out: tuple[int, int] | None = None
+    """(k, n): learn without part k of n of the data, so as to be a fair teacher for it."""
+
+    def __post_init__(self) -> None:
+        if not self.heads:
+            raise RecipeError("ear.heads is empty.", "Name at least one head.")
+        _within("ear.limit", self.limit, 8, 100_000)
+        _within("ear.dropout", self.dropout, 0, 0.99)
+        _within("ear.teacher_share", self.teacher_share, 0, 1)
+
+
+@dataclass(frozen=True)
+class BagRecipe:
+    """The features of a bag classifier; the recipe's `dropout` is the share of them left out in training."""
+
+    dimensions: int = 64
+    """Of a feature's vector."""
+    buckets: int = 0
+    """Vectors that word pairs share, by a hash; 0 reads words alone."""
+    least: int = 2
+    """A word has a vector of its own if the training texts hold it so often."""
+
+    def __post_init__(self) -> None:
+        _within("bag.dimensions", self.dimensions, 1, 4096)
+        _within("bag.buckets", self.buckets, 0, 2**24)
+        _within("bag.least", self.least, 1, 10**9)
+
+
+@dataclass(frozen=True)
 class TrainRecipe:
     """A whole run."""
 
@@ -119,6 +170,10 @@ class TrainRecipe:
     batches: BatchRecipe = field(default_factory=BatchRecipe)
     optimizer: OptimizerRecipe = field(default_factory=OptimizerRecipe)
     lora: LoraRecipe | None = None
+    bag: BagRecipe | None = None
+    """For the model `bag`; its defaults where it is left out."""
+    ear: EarRecipe | None = None
+    """Of annotators only."""
 
     def __post_init__(self) -> None:
         _one_of("precision", self.precision, PRECISIONS)

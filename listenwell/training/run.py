@@ -29,7 +29,7 @@ def train(recipe: TrainRecipe) -> Path:
             task=task.table,
             system=recipe.output.name,
             metrics=tuple(metrics.items()),
-            corpus=data.corpus,
+            corpus=task.corpus,
             split=split,
             count=int(results[split][task.counted]),
             data=hash_files(task.data_files()),

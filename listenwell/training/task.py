@@ -23,6 +23,8 @@ class Task(Protocol):
     """The ledger's table its results belong to, such as "perplexity"."""
     counted: str
     """The figure of `measure` that says how many items were measured, such as "replies"."""
+    corpus: str
+    """What it learns from, for the result."""
     base_files: tuple[Path, ...]
     """The files of the base weights, for their hash."""
 

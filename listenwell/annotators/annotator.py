@@ -1,0 +1,170 @@
+"""The annotators as one object: what every turn of a dialogue feels and does.
+
+from listenwell import Annotator, Dialogue, Turn
+Annotator.load().annotate(Dialogue((Turn("speaker", "I finally got promoted today!"),)))
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.annotators.heads import CONTEXT, HEADS, REPLY, UTTERANCE
+from listenwell.annotators.inference import Heard, hear
+from listenwell.annotators.model import Ear, load_ear, probabilities
+from listenwell.annotators.rationales import shown_parts
+from listenwell.annotators.turn_factors import with_factors
+from listenwell.annotators.views import View, context_view, encode_views
+from listenwell.checkpoint import MANIFEST
+from listenwell.dialogue import Dialogue, Reading, Scored
+from listenwell.errors import CheckpointError, unknown_name
+from listenwell.evaluation.ledger import hash_files
+from listenwell.labels import LEVELS
+from listenwell.runtime.text import Vocabulary
+
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "annotators"
+WINDOW = 256
+"""Dialogues that are read together, so that texts of like length share a batch."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A view of one turn, and what is asked of it."""
+
+    dialogue: int
+    turn: int
+    view: View
+    heads: tuple[str, ...]
+
+
+class Annotator:
+    """One or more ears; each head is asked of the first that has it."""
+
+    def __init__(self, ears: Sequence[tuple[Ear, Vocabulary]], heads: Sequence[str] | None, key: str) -> None:
+        self._ears = tuple(ears)
+        owner: dict[str, int] = {}
+        for number, (ear, _) in enumerate(self._ears):
+            for name in ear.config.heads:
+                owner.setdefault(name, number)
+        for name in heads or ():
+            if name not in owner:
+                raise unknown_name("head", name, tuple(owner))
+        self.heads = tuple(name for name in HEADS if name in owner and (heads is None or name in heads))
+        """The heads that are asked, in the order of HEADS."""
+        self.key = hashlib.sha256(f"{key} {' '.join(self.heads)}".encode()).hexdigest()
+        """Names weights and heads: equal keys give equal annotations."""
+        self._owner = {name: owner[name] for name in self.heads}
+
+    @classmethod
+    def load(
+        cls, folder: Path | None = None, heads: Sequence[str] | None = None, weights: Path | None = None
+    ) -> "Annotator":
+        """The shipped annotators, or those of a folder.
+
+        Args:
+            folder: a checkpoint of an ear, or a folder of several.
+            heads: only these; names of `heads.HEADS`.
+            weights: the encoder's own folder, where it is not the installed one.
+        """
+        for name in heads or ():
+            if name not in HEADS:
+                raise unknown_name("head", name, HEADS)
+        chosen = folder or SHIPPED
+        folders = [chosen] if (chosen / MANIFEST).is_file() else sorted(chosen.glob(f"*/{MANIFEST}"))
+        folders = [place.parent if place.name == MANIFEST else place for place in folders]
+        if not folders:
+            raise CheckpointError(
+                f"{chosen} holds no annotators.", "Name a folder that `listenwell train` made."
+            )
+        ears = [load_ear(place, weights) for place in folders]
+        return cls(ears, heads, hash_files(place / MANIFEST for place in folders))
+
+    def annotate(self, dialogue: Dialogue, top: int = 5) -> Dialogue:
+        """The dialogue with readings on every turn, and factors where they were not known.
+
+        Args:
+            dialogue: any dialogue.
+            top: how many labels of each head to keep.
+        """
+        return next(iter(self.annotate_all([dialogue], top)))
+
+    def annotate_all(self, dialogues: Iterable[Dialogue], top: int = 5) -> Iterator[Dialogue]:
+        """The same for many, in order; texts of like length share a batch, equal ones are read once."""
+        source = iter(dialogues)
+        while window := list(islice(source, WINDOW)):
+            readings = self._readings(window, top)
+            for dialogue, found in zip(window, readings, strict=True):
+                turns = [
+                    replace(turn, readings=tuple(read))
+                    for turn, read in zip(dialogue.turns, found, strict=True)
+                ]
+                yield with_factors(replace(dialogue, turns=tuple(turns)))
+
+    def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
+        """What the other person feels, the most likely first; fills the listener's place of that name."""
+        heard = self._hear("emotion", [context_view(dialogue)])
+        ear = self._ears[self._owner["emotion"]][0]
+        found = probabilities(heard.logits("emotion"), "emotion", ear.config.temperature("emotion"))
+        return _best(found[0], "emotion", 5)
+
+    def _hear(self, head: str, views: Sequence[View]) -> Heard:
+        if head not in self._owner:
+            raise unknown_name("head", head, self.heads)
+        ear, vocabulary = self._ears[self._owner[head]]
+        return hear(ear, encode_views(vocabulary, views, ear.config.limit))
+
+    def _readings(self, dialogues: Sequence[Dialogue], top: int) -> list[list[list[Reading]]]:
+        """For each dialogue and turn its readings, in the order of HEADS."""
+        asked = [
+            item for number, dialogue in enumerate(dialogues) for item in _asked(number, dialogue, self.heads)
+        ]
+        found: list[list[dict[str, Reading]]] = [[{} for _ in dialogue.turns] for dialogue in dialogues]
+        for number, (ear, vocabulary) in enumerate(self._ears):
+            own = {name for name in self.heads if self._owner[name] == number}
+            mine = [item for item in asked if own & set(item.heads)]
+            views = {view: place for place, view in enumerate(dict.fromkeys(item.view for item in mine))}
+            inputs = encode_views(vocabulary, list(views), ear.config.limit)
+            marked = {views[item.view] for item in mine if set(ear.config.marked) & set(item.heads)}
+            heard = hear(ear, inputs, marked)
+            for head in sorted(own):
+                items = [item for item in mine if head in item.heads]
+                if not items:
+                    continue
+                logits = heard.logits(head, [views[item.view] for item in items])
+                scores = probabilities(logits, head, ear.config.temperature(head))
+                for item, row in zip(items, scores, strict=True):
+                    place = views[item.view]
+                    words: tuple[str, ...] = ()
+                    if head in ear.config.marked and row[0] < 0.5:
+                        chances = heard.words(place)[:, ear.config.marked.index(head)]
+                        words = shown_parts(item.view[-1][0], vocabulary, chances)
+                    found[item.dialogue][item.turn][head] = Reading(head, _best(row, head, top), words)
+        return [[[turn[name] for name in HEADS if name in turn] for turn in turns] for turns in found]
+
+
+def _asked(number: int, dialogue: Dialogue, heads: Sequence[str]) -> Iterator[_Asked]:
+    """The views of every turn that some head reads."""
+    by_view = {
+        view: tuple(name for name in heads if HEADS[name].view == view)
+        for view in (CONTEXT, UTTERANCE, REPLY)
+    }
+    for place, turn in enumerate(dialogue.turns):
+        if by_view[CONTEXT] and turn.speaker != dialogue.listener:
+            yield _Asked(number, place, context_view(dialogue, place + 1), by_view[CONTEXT])
+        if by_view[UTTERANCE]:
+            yield _Asked(number, place, ((turn.text, False),), by_view[UTTERANCE])
+        before = dialogue.turns[place - 1] if place else None
+        if by_view[REPLY] and before and before.speaker != turn.speaker:
+            yield _Asked(number, place, ((before.text, False), (turn.text, True)), by_view[REPLY])
+
+
+def _best(row: np.ndarray, head: str, top: int) -> tuple[Scored, ...]:
+    """The likeliest labels; all three levels, and where a text can have several, every one above a half."""
+    least = len(LEVELS) if HEADS[head].labels is LEVELS else top
+    order = np.argsort(-row, kind="stable")
+    several = HEADS[head].several
+    kept = [place for rank, place in enumerate(order) if rank < least or (several and row[place] > 0.5)]
+    return tuple(Scored(HEADS[head].labels[int(place)], round(float(row[place]), 4)) for place in kept)

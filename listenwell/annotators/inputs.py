@@ -1,0 +1,214 @@
+"""Where the dialogues to annotate come from: a file or a pipe, line by line, or a corpus."""
+
+import codecs
+import json
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from listenwell.corpora import CORPORA, Item, Reader, Report
+from listenwell.dialogue import SPEAKER, Dialogue, LabelledText, Turn
+from listenwell.errors import InputError, ListenwellError, nearest
+
+STANDARD_INPUT = "-"
+LONGEST = 10**6
+"""Bytes of a line; a longer one is no utterance, and is never held in memory."""
+
+_BROKEN_PLACES, _BROKEN_REASONS, _REASON_LENGTH = 5, 20, 200
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class LineReport(Report):
+    """What was skipped, with the first few line numbers of each reason.
+
+    A reason can quote the line, so their number and length are bounded.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: dict[str, list[str]] = {}
+
+    def skip(self, reason: str, where: str) -> None:
+        """Count a line that was left out; `where` is its number."""
+        reason = reason if len(reason) <= _REASON_LENGTH else f"{reason[:_REASON_LENGTH]}…"
+        if reason not in self.skipped and len(self.skipped) >= _BROKEN_REASONS:
+            reason = "broken in other ways"
+        super().skip(reason, where)
+        places = self.places.setdefault(reason, [])
+        if len(places) < _BROKEN_PLACES:
+            places.append(where)
+
+    def lines(self) -> list[str]:
+        """The report for people, one line a reason."""
+        found = []
+        for reason, count in self.skipped.most_common():
+            places = ", ".join(self.places[reason]) + (", …" if count > _BROKEN_PLACES else "")
+            found.append(f"skipped {count}: {reason} (line{'s' if count > 1 else ''} {places})")
+        return found
+
+
+class Source(ABC):
+    """Dialogues, one by one, and an account of what was left out; read once."""
+
+    name: str
+    """For people."""
+    identity: str
+    """Tells it from other sources when a stopped run goes on."""
+    splits: tuple[str, ...] = ()
+    report: Report
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Dialogue]: ...
+
+
+class LineSource(Source):
+    """A file or standard input: JSONL where its first character is `{`, else one utterance a line.
+
+    Args:
+        file: the file; None reads standard input.
+    """
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self.name = "standard input" if file is None else str(file)
+        # What comes through a pipe has another name each time.
+        self.identity = str(file.resolve()) if file is not None and file.is_file() else STANDARD_INPUT
+        self.report = LineReport()
+
+    def __iter__(self) -> Iterator[Dialogue]:
+        try:
+            opened = nullcontext(sys.stdin.buffer) if self.file is None else self.file.open("rb")
+        except OSError as error:
+            raise self._unreadable(error) from error
+        with opened as lines:
+            yield from self._dialogues(lines)
+
+    def _dialogues(self, lines: IO[bytes]) -> Iterator[Dialogue]:
+        is_json: bool | None = None
+        for number, raw, is_whole in self._lines(lines):
+            if is_json is None and (start := raw.decode("utf-8", "replace").lstrip()):
+                is_json = start[0] == "{"
+            if not is_whole:
+                self.report.skip(f"longer than {LONGEST:,} bytes", str(number))
+                continue
+            try:
+                line = raw.decode("utf-8")
+                if line.strip():
+                    yield _from_json(line) if is_json else Dialogue((Turn(SPEAKER, line),))
+            except UnicodeDecodeError:
+                self.report.skip("not UTF-8", str(number))
+            except (ValueError, RecursionError):
+                self.report.skip("not JSON", str(number))
+            except ListenwellError as error:
+                self.report.skip(str(error), str(number))
+
+    def _lines(self, lines: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
+        """Each line's number, its bytes without the line's end, and whether they are all of it."""
+        number = 0
+        while raw := self._read(lines):
+            number += 1
+            last = raw
+            while len(last) > LONGEST and not last.endswith(b"\n"):
+                last = self._read(lines)
+            is_whole = last is raw
+            if number == 1:
+                if raw.startswith(_UTF16):
+                    raise InputError(f"{self.name} is UTF-16, not UTF-8.", "Save it as UTF-8.")
+                raw = raw.removeprefix(codecs.BOM_UTF8)
+            yield number, raw.rstrip(b"\r\n"), is_whole
+
+    def _read(self, lines: IO[bytes]) -> bytes:
+        try:
+            return lines.readline(LONGEST + 1)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> InputError:
+        return InputError(f"Cannot read {self.name}: {error.strerror}.", "Name a file that you may read.")
+
+
+class CorpusSource(Source):
+    """The splits of a corpus, one after the other.
+
+    Args:
+        reader: of the corpus.
+        split: one of its splits; None reads every one that is there, and notes on each dialogue which.
+    """
+
+    def __init__(self, reader: Reader, split: str | None = None) -> None:
+        self.reader = reader
+        self.notes_split = split is None
+        self.splits = (split,) if split is not None else reader.available() or (reader.splits[0],)
+        reader.check(self.splits[0])
+        self.name = reader.name
+        self.identity = f"{reader.name} in {reader.path.resolve()}"
+        self.report = reader.report
+
+    def __iter__(self) -> Iterator[Dialogue]:
+        for split in self.splits:
+            for item in self.reader.read(split):
+                dialogue = as_dialogue(item)
+                if self.notes_split:
+                    # A note that was there before (of a corpus that was converted) knows better.
+                    notes = {"split": split, **dict(dialogue.notes)}
+                    dialogue = replace(dialogue, notes=tuple(notes.items()))
+                yield dialogue
+
+
+def find_source(name: str, split: str | None = None, path: Path | None = None) -> Source:
+    """What a user means by a name: `-`, a corpus or a file; an error holds the near corpora.
+
+    Args:
+        name: a corpus's name means the corpus, even where a file is called so: `./NAME` means that.
+        split: of a corpus.
+        path: the folder of a corpus.
+    """
+    if name in CORPORA:
+        return CorpusSource(CORPORA.load(name)(path), split)
+    if split is not None or path is not None:
+        raise InputError(
+            f"--split and --path belong to a corpus, and {name!r} is none.", _corpus_advice(name, "")
+        )
+    if name == STANDARD_INPUT:
+        return LineSource(None)
+    file = Path(name)
+    try:
+        is_there, is_folder = file.exists(), file.is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        is_there = is_folder = False
+    if is_folder:
+        raise InputError(
+            f"{file} is a folder.",
+            "Name a file, or for train.jsonl and the like: listenwell annotate jsonl --path FOLDER",
+        )
+    if not is_there:
+        raise InputError(
+            f"There is no file and no corpus named {name!r}.", _corpus_advice(name, "- reads standard input.")
+        )
+    return LineSource(file)
+
+
+def as_dialogue(item: Item) -> Dialogue:
+    """A dialogue as it is; a labelled text as one turn of the speaker, its labels as a note."""
+    if isinstance(item, Dialogue):
+        return item
+    notes = (("labels", ", ".join(item.labels)),) if item.labels else ()
+    return Dialogue((Turn(SPEAKER, item.text),), item.id, notes=notes)
+
+
+def _from_json(line: str) -> Dialogue:
+    """A `Dialogue`, a `LabelledText`, or a text without labels."""
+    data = json.loads(line)
+    if isinstance(data, dict) and "text" in data and "turns" not in data:
+        return as_dialogue(LabelledText.from_dict({"labels": [], **data}))
+    return Dialogue.from_dict(data)
+
+
+def _corpus_advice(name: str, otherwise: str) -> str:
+    if near := nearest(name, CORPORA):
+        return f"Did you mean the corpus {' or '.join(map(repr, near))}?"
+    return f"`listenwell corpus list` shows the corpora. {otherwise}".rstrip()

@@ -1,0 +1,231 @@
+"""An ear: one encoder with an adapter, and the heads that share its pass.
+
+The encoder's states of a text are pooled into one vector h; a head is a linear layer on h. Heads of
+mechanisms can also mark words: a linear layer on each state of the reply (EPITOME §4's rationales).
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from listenwell import checkpoint
+from listenwell.annotators.heads import HEADS
+from listenwell.errors import InputError, WeightsError
+from listenwell.records import Record, build, dumps
+from listenwell.runtime.lora import merge_lora
+from listenwell.runtime.text import Vocabulary
+from listenwell.weights import find_weights
+
+KIND = "ear"
+POOLINGS = ("mean", "first", "last")
+ADAPTER, HEAD_FILE, WHOLE = "adapter_model.safetensors", "heads.safetensors", "model.safetensors"
+
+
+@dataclass(frozen=True)
+class EarConfig(Record):
+    """What an ear is made of."""
+
+    base: str
+    """The encoder, a name of `weights.BASE_MODELS`."""
+    heads: tuple[str, ...]
+    """Names of `heads.HEADS`."""
+    pooling: str = "mean"
+    """mean over all states, or the first or last of them."""
+    limit: int = 256
+    """Tokens it reads at most."""
+    marks_words: bool = False
+    """Whether heads of levels also mark the words that show them."""
+    temperatures: tuple[tuple[str, float], ...] = ()
+    """By head; logits are divided by it before the softmax (Guo et al. 2017)."""
+
+    def __post_init__(self) -> None:
+        for name in self.heads:
+            if name not in HEADS:
+                raise InputError(f"There is no head {name!r}.", f"The heads: {', '.join(HEADS)}.")
+        if self.pooling not in POOLINGS:
+            raise InputError(f"pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
+
+    def temperature(self, head: str) -> float:
+        """The head's temperature; 1 where none was fitted."""
+        return dict(self.temperatures).get(head, 1.0)
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """Heads that mark words, in order."""
+        return tuple(name for name in self.heads if HEADS[name].view == "reply") if self.marks_words else ()
+
+
+class Ear(torch.nn.Module):  # type: ignore[misc]
+    """The encoder and its heads."""
+
+    def __init__(self, encoder: Any, config: EarConfig, dropout: float = 0.0) -> None:  # noqa: ANN401
+        super().__init__()
+        self.config = config
+        self.encoder = encoder
+        width = int(encoder.config.hidden_size)
+        self.dropout = torch.nn.Dropout(dropout)
+        self.heads = torch.nn.ModuleDict(
+            {name: torch.nn.Linear(width, len(HEADS[name].labels)) for name in config.heads}
+        )
+        self.words = torch.nn.Linear(width, len(config.marked)) if config.marked else None
+        self._causal = encoder.config.model_type != "bert"
+
+    def states(
+        self, tokens: torch.Tensor, types: torch.Tensor, positions: torch.Tensor, segments: torch.Tensor
+    ) -> torch.Tensor:
+        """The encoder's last layer.
+
+        Args:
+            tokens: (rows, length), several pieces in a row or one.
+            types: (rows, length), 1 for the listener's words.
+            positions: (rows, length), the place inside the piece.
+            segments: (rows, length), the piece's number in its row; 0 is padding.
+
+        Returns:
+            (rows, length, width)
+        """
+        # Only inside its own piece; padding sees padding, so that no row of the mask is empty.
+        mask = segments[:, :, None] == segments[:, None, :]
+        if self._causal:
+            mask = mask & torch.ones(mask.shape[1:], dtype=torch.bool, device=mask.device).tril()
+        given = {"input_ids": tokens, "attention_mask": mask[:, None], "position_ids": positions}
+        if not self._causal:
+            given["token_type_ids"] = types
+        states: torch.Tensor = self.encoder(**given).last_hidden_state
+        return states
+
+    def pooled(self, states: torch.Tensor, owners: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
+        """One vector a piece.
+
+        Args:
+            states: (rows, length, width).
+            owners: (rows * length,), the number of the piece each place belongs to; padding has the number
+                after the last one.
+            starts: (pieces,), the flat place of each piece's first token.
+
+        Returns:
+            (pieces, width) in float32
+        """
+        flat = states.flatten(0, 1).float()
+        if self.config.pooling == "first":
+            return flat[starts]
+        lengths = torch.bincount(owners, minlength=len(starts) + 1)[: len(starts)]
+        if self.config.pooling == "last":
+            return flat[starts + lengths - 1]
+        sums = flat.new_zeros(len(starts) + 1, flat.shape[1]).index_add_(0, owners, flat)
+        return sums[: len(starts)] / lengths[:, None]
+
+    def logits(self, pooled: torch.Tensor, head: str) -> torch.Tensor:
+        """Scores of a head's labels, without its temperature: (pieces, labels)."""
+        found: torch.Tensor = self.heads[head](self.dropout(pooled))
+        return found
+
+    def word_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """How much each place shows each marked head's level: (places, marked heads)."""
+        if self.words is None:
+            raise InputError("This ear marks no words.", "Train one with marks_words.")
+        found: torch.Tensor = self.words(states.float())
+        return found
+
+    def own_weights(self) -> dict[str, torch.Tensor]:
+        """The weights of the heads and of the layer that marks words."""
+        return {name: value for name, value in self.state_dict().items() if not name.startswith("encoder.")}
+
+
+def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -> tuple[Any, Path]:
+    """A base model without its output layer in float32, and its folder."""
+    from safetensors import SafetensorError
+    from transformers import AutoConfig, AutoModel
+    from transformers.utils import logging
+
+    folder = find_weights(base, weights)
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # it would list the pooler that is left out
+    # Layers take their dropout when they are made: a later change is unheard.
+    settings: dict[str, Any] = {"attention_dropout": dropout}
+    try:
+        if AutoConfig.from_pretrained(folder, local_files_only=True).model_type == "bert":
+            settings = {
+                "hidden_dropout_prob": dropout,
+                "attention_probs_dropout_prob": dropout,
+                "add_pooling_layer": False,
+            }
+        encoder = AutoModel.from_pretrained(
+            folder,
+            use_safetensors=True,
+            local_files_only=True,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+            **settings,
+        )
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
+        raise WeightsError(
+            f"{folder} holds no encoder that can be read: {error}.",
+            "Name the folder of one such as all-MiniLM-L6-v2, saved with safetensors.",
+        ) from error
+    return encoder, folder
+
+
+def save_ear(ear: Ear, folder: Path) -> None:
+    """Write config.json and the weights in fp16: the adapter's and heads', or all of them."""
+    from safetensors.torch import save_file
+
+    (folder / "config.json").write_text(dumps(ear.config.to_dict()) + "\n", encoding="utf-8")
+    if hasattr(ear.encoder, "peft_config"):
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        ear.encoder.save_pretrained(folder)
+        (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
+        from safetensors.torch import load_file
+
+        save_file(_halves(load_file(folder / ADAPTER)), folder / ADAPTER)
+        save_file(_halves(ear.own_weights()), folder / HEAD_FILE)
+    else:
+        save_file(_halves(ear.state_dict()), folder / WHOLE)
+
+
+def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary]:
+    """An ear from its checkpoint, with the adapter merged into the encoder.
+
+    Args:
+        folder: a checkpoint that `save_ear` filled.
+        weights: the encoder's own folder, where it is not the installed one.
+    """
+    from safetensors.torch import load_file
+
+    saved = checkpoint.open_checkpoint(folder, KIND)
+    config = build(EarConfig, saved.config())
+    encoder, base = load_encoder(config.base, weights)
+    ear = Ear(encoder, config)
+    if WHOLE in saved.sums:
+        ear.load_state_dict(_wholes(load_file(saved.path(WHOLE))))
+    else:
+        merge_lora(encoder, saved.path("adapter_config.json"), saved.path(ADAPTER))
+        ear.load_state_dict(_wholes(load_file(saved.path(HEAD_FILE))), strict=False)
+    return ear.eval(), Vocabulary.from_folder(base)
+
+
+def with_temperatures(ear: Ear, temperatures: dict[str, float]) -> None:
+    """Give the ear fitted temperatures."""
+    ear.config = replace(ear.config, temperatures=tuple(sorted(temperatures.items())))
+
+
+def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarray:
+    """Calibrated probabilities of a head's labels: (pieces, labels)."""
+    scaled = logits / temperature
+    if HEADS[head].several:
+        return np.asarray(1 / (1 + np.exp(-scaled)))
+    shifted = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+def _halves(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: value.detach().to(torch.float16).contiguous().cpu() for name, value in weights.items()}
+
+
+def _wholes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: value.float() for name, value in weights.items()}

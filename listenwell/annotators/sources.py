@@ -1,0 +1,150 @@
+"""What the heads learn from and are measured on: labelled views out of the corpora.
+
+A question is one head on one source: the rows of the results. Labels beyond a corpus's own are said here.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+
+from listenwell.annotators.heads import HEADS
+from listenwell.annotators.views import View, context_view
+from listenwell.corpora import CORPORA, Item, Reader
+from listenwell.dialogue import Dialogue, LabelledText
+from listenwell.labels import LEVELS, MECHANISMS, act_of, tone_of
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A view and what is known of it."""
+
+    view: View
+    labels: Mapping[str, tuple[str, ...]]
+    """By head; several only where the head takes several."""
+    group: str
+    """Views of one dialogue are never parted when data is."""
+    words: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    """By head: which letters of the last turn show the label (EPITOME's rationales)."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where labelled views come from."""
+
+    name: str
+    corpus: str
+    heads: tuple[str, ...]
+    views: Callable[[Item], Iterable[Labelled]]
+    prefix: str = ""
+    """Before the split's name in the corpus, such as "lexical_"."""
+
+    def read(self, split: str, path: Path | None = None) -> Iterator[Labelled]:
+        """Every labelled view of a split."""
+        for item in self.reader(path).read(f"{self.prefix}{split}"):
+            yield from self.views(item)
+
+    def reader(self, path: Path | None = None) -> Reader:
+        """The corpus's reader."""
+        return CORPORA.load(self.corpus)(path)
+
+    def files(self, split: str) -> tuple[Path, ...]:
+        """The files a split is read from; missing ones are an error that says how to get them."""
+        return self.reader().check(f"{self.prefix}{split}")
+
+
+def _situations(item: Item) -> Iterator[Labelled]:
+    if isinstance(item, Dialogue) and item.situation and item.emotion:
+        yield Labelled(((item.situation, False),), {"emotion": (item.emotion,)}, item.id)
+
+
+def _contexts(item: Item) -> Iterator[Labelled]:
+    """Each dialogue up to each reply: what the speaker feels, and what the reply turned out to be.
+
+    The reply's label is the EmpatheticIntents authors' machine label, as in MEED2 §4.2.
+    """
+    if not isinstance(item, Dialogue):
+        return
+    for example in item.examples():
+        labels = {"emotion": (item.emotion,)} if item.emotion else {}
+        if example.reply.factors and example.reply.factors.intent:
+            labels["response"] = (example.reply.factors.intent,)
+        yield Labelled(context_view(example.context), labels, item.id)
+
+
+def _texts(head: str, name: Callable[[str], str]) -> Callable[[Item], Iterator[Labelled]]:
+    def views(item: Item) -> Iterator[Labelled]:
+        if isinstance(item, LabelledText):
+            yield Labelled(((item.text, False),), {head: (name(item.labels[0]),)}, item.id)
+
+    return views
+
+
+def _comments(item: Item) -> Iterator[Labelled]:
+    """GoEmotions as it is, and as CoMAE's tones where all of a comment's labels are of one tone."""
+    if isinstance(item, LabelledText):
+        labels = {"goemotions": item.labels}
+        if len(tones := {tone_of(label) for label in item.labels}) == 1:
+            labels["tone"] = (tones.pop(),)
+        yield Labelled(((item.text, False),), labels, item.id)
+
+
+def _replies(item: Item) -> Iterator[Labelled]:
+    """EPITOME's levels and rationales; a rationale that is not in the reply letter by letter is left out."""
+    if not isinstance(item, Dialogue) or not (reply := item.turns[-1]).factors or not reply.factors.levels:
+        return
+    labels = {name: (LEVELS[level],) for name, level in zip(MECHANISMS, reply.factors.levels, strict=True)}
+    words = {}
+    for name in MECHANISMS:
+        parts = [part.strip() for part in (reply.note(f"rationale.{name}") or "").split("|") if part.strip()]
+        places = [(reply.text.find(part), len(part)) for part in parts]
+        words[name] = tuple((first, first + length) for first, length in places if first >= 0)
+    yield Labelled(context_view(item), labels, item.turns[0].text, words)
+
+
+SOURCES: Mapping[str, Source] = MappingProxyType(
+    {
+        source.name: source
+        for source in (
+            Source("situations", "empathetic_dialogues", ("emotion",), _situations),
+            Source("contexts", "empathetic_dialogues_labels", ("emotion", "response"), _contexts),
+            Source("intents", "empathetic_intents", ("intent",), _texts("intent", str)),
+            Source("acts", "empathetic_intents", ("act",), _texts("act", act_of), "lexical_"),
+            Source("comments", "goemotions", ("tone", "goemotions"), _comments),
+            Source("replies", "epitome", tuple(MECHANISMS), _replies),
+        )
+    }
+)
+"""By name; all have the splits train, valid and test."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One head on one source: a row of the results."""
+
+    name: str
+    head: str
+    source: str
+
+
+QUESTIONS: Mapping[str, Question] = MappingProxyType(
+    {
+        question.name: question
+        for question in (
+            Question("situation emotion", "emotion", "situations"),
+            Question("dialogue emotion", "emotion", "contexts"),
+            Question("response intent", "response", "contexts"),
+            Question("utterance intent", "intent", "intents"),
+            Question("dialogue act", "act", "acts"),
+            Question("expressed emotion", "tone", "comments"),
+            Question("expressed emotions, 28", "goemotions", "comments"),
+            *(Question(name.replace("_", " "), name, "replies") for name in MECHANISMS),
+        )
+    }
+)
+
+
+def questions_of(heads: Iterable[str]) -> tuple[Question, ...]:
+    """What can be asked of some heads."""
+    chosen = {HEADS[name].name for name in heads}
+    return tuple(question for question in QUESTIONS.values() if question.head in chosen)

@@ -1,0 +1,303 @@
+"""Annotating streams of any length into JSONL, so that a run stopped at any moment can go on.
+
+Lines are added to `FILE.part`, beside it `FILE.part.json` says which run they belong to; the finished file
+takes its place in one move. The input is read again from its start when a run goes on, and every line that
+is there already is held against it.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from listenwell.annotators.inputs import Source
+from listenwell.dialogue import Dialogue
+from listenwell.errors import InputError
+from listenwell.files import disk_errors
+from listenwell.progress import Advance
+from listenwell.records import Json, Record
+from listenwell.version import __version__
+
+if TYPE_CHECKING:
+    from listenwell.annotators.annotator import Annotator
+
+WINDOW = 256
+"""Dialogues that are annotated together. A run goes on at the beginning of a window: what shares a batch
+moves the last digits of a probability, so a run that went on gives the same bytes as an unbroken one."""
+
+
+@dataclass(frozen=True)
+class Run(Record):
+    """All that shapes the lines, beside the input itself."""
+
+    annotator: str
+    """The annotator's key."""
+    heads: tuple[str, ...]
+    top: int
+    source: str
+    splits: tuple[str, ...]
+    window: int
+    version: str
+    replaces: bool = False
+    """Whether it may take the place of a file that is there."""
+
+    def differences(self, other: "Run") -> list[str]:
+        """What shapes lines and is not the same in another run, for people."""
+        named = [field.name for field in fields(self) if field.name != "replaces"]
+        return [
+            f"{name} {_shown(getattr(self, name))}, now {_shown(getattr(other, name))}"
+            for name in named
+            if getattr(self, name) != getattr(other, name)
+        ]
+
+
+@dataclass
+class Stream:
+    """Dialogues on their way through an annotator, and how far it has come; read once."""
+
+    annotator: "Annotator"
+    source: Source
+    top: int = 5
+    """How many labels of each head to keep."""
+    lines: int = field(default=0, init=False)
+    """Lines that the output holds."""
+    earlier: int = field(default=0, init=False)
+    """How many of them an earlier run made."""
+    begun: float = field(default_factory=time.perf_counter, init=False)
+
+    def write(self, out: IO[bytes], advance: Advance) -> None:
+        """Write one dialogue a line, each flushed, to what cannot be gone back on: a pipe, a terminal."""
+        for dialogue in self._annotated(self.source):
+            out.write(dialogue.to_json().encode() + b"\n")
+            out.flush()
+            self._count(advance)
+
+    def write_file(self, growing: "GrowingFile", advance: Advance) -> None:
+        """Write one dialogue a line to a file, or go on where an earlier run was stopped.
+
+        Where the source holds no dialogue, nothing is left behind, and a file that is there stays.
+        """
+        with growing:
+            rest = growing.begin(self.run(), iter(self.source))
+            self.lines = self.earlier = growing.kept
+            self.begun = time.perf_counter()
+            if self.earlier:
+                advance(self.earlier)
+            for dialogue in self._annotated(rest):
+                growing.add(dialogue.to_json().encode() + b"\n")
+                self._count(advance)
+            growing.finish(is_empty=not self.lines)
+
+    def run(self) -> Run:
+        """What shapes the lines."""
+        heads, source = tuple(self.annotator.heads), self.source
+        return Run(self.annotator.key, heads, self.top, source.identity, source.splits, WINDOW, __version__)
+
+    def rate(self) -> float:
+        """Lines made in a second of this run."""
+        return (self.lines - self.earlier) / max(time.perf_counter() - self.begun, 1e-9)
+
+    def _annotated(self, dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
+        """The dialogues with readings, in order; at most a window of them is read ahead."""
+        rest = iter(dialogues)
+        while window := list(islice(rest, WINDOW)):
+            yield from self.annotator.annotate_all(window, self.top)
+
+    def _count(self, advance: Advance) -> None:
+        self.lines += 1
+        advance(1)
+
+
+class GrowingFile:
+    """A JSONL file that grows beside its place and takes it once it is whole.
+
+    Args:
+        file: the place; a link is followed.
+        overwrite: begin anew, and replace what is there in the end.
+    """
+
+    def __init__(self, file: Path, overwrite: bool = False) -> None:
+        self.file = file.expanduser().resolve()
+        self.overwrite = overwrite
+        self.part = self.file.with_name(f"{self.file.name}.part")
+        self.mark = self.file.with_name(f"{self.file.name}.part.json")
+        self.kept = 0
+        """Lines of an earlier run that stay."""
+        self._out: IO[bytes] | None = None
+
+    def check(self) -> None:
+        """An error if the file is finished already, or cannot be one; before anything costly is done."""
+        with disk_errors(self.file):
+            is_folder, is_there = self.file.is_dir(), self.file.exists()
+        if is_folder:
+            raise InputError(f"{self.file} is a folder.", "Name a file with --out.")
+        if not is_there or self.overwrite:
+            return
+        earlier = self._earlier()
+        if not self.part.exists():
+            if earlier is not None:  # killed after its last line had its place
+                self.mark.unlink(missing_ok=True)
+        elif earlier is not None and earlier.replaces:
+            return
+        raise InputError(
+            f"{self.file} is there already, and finished.", "Name another --out, or replace it: --overwrite."
+        )
+
+    def begin(self, run: Run, dialogues: Iterator[Dialogue]) -> Iterator[Dialogue]:
+        """Claim the file for a run; what is there already is held against the input.
+
+        Returns:
+            The dialogues that are still to be annotated.
+        """
+        self.check()
+        if run.source == str(self.part):
+            raise InputError(f"{self.part} would be read and written at once.", "Name another --out.")
+        with disk_errors(self.part):
+            self.part.parent.mkdir(parents=True, exist_ok=True)
+            self._out = self.part.open("ab", buffering=0)
+            self._lock(self._out)
+            is_fresh = os.fstat(self._out.fileno()).st_size == 0
+        if not is_fresh and not self.mark.exists():
+            raise InputError(
+                f"{self.part} is in the way, and no run of this command began it.",
+                "Move it away, or name another --out.",
+            )
+        if not is_fresh and not self.overwrite:
+            self._refuse_other(run)
+            return self._resume(dialogues)
+        with disk_errors(self.part):
+            # In this order: lines without their mark would be a stranger's.
+            self._out.truncate(0)
+            text = replace(run, replaces=self.file.exists()).to_json() + "\n"
+            self.mark.write_text(text, encoding="utf-8")
+        return dialogues
+
+    def add(self, line: bytes) -> None:
+        """Add a line; a kill in the midst of it leaves a half one, which is cut off when the run goes on."""
+        assert self._out is not None
+        rest = memoryview(line)
+        try:
+            with disk_errors(self.part):
+                while rest:
+                    rest = rest[os.write(self._out.fileno(), rest) :]
+        except InputError as error:
+            raise InputError(error.problem, f"{error.advice} {self.how_to_go_on()}") from error
+
+    def how_to_go_on(self) -> str:
+        """What a user does after a stop."""
+        return f"The same command{' without --overwrite' if self.overwrite else ''} goes on from there."
+
+    def finish(self, is_empty: bool) -> None:
+        """Put the file in its place, or take everything away if nothing came of it."""
+        assert self._out is not None
+        with disk_errors(self.file):
+            if is_empty:
+                self.part.unlink()
+            else:
+                os.fsync(self._out.fileno())
+                self.part.replace(self.file)
+            self.mark.unlink(missing_ok=True)
+
+    def __enter__(self) -> "GrowingFile":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._out is not None:
+            self._out.close()
+            self._out = None
+
+    def _lock(self, out: IO[bytes]) -> None:
+        """Let no second process write the same lines; one that is killed lets go."""
+        try:
+            import fcntl
+        except ModuleNotFoundError:  # Windows
+            return
+        try:
+            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise self._busy() from None
+        except OSError:  # a file system without locks
+            return
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(out.fileno()), self.part.stat()):
+                return
+        raise self._busy()  # it was finished between our opening and locking it
+
+    def _busy(self) -> InputError:
+        return InputError(f"Another process is writing {self.file}.", "Wait for it, or name another --out.")
+
+    def _earlier(self) -> Run | None:
+        """The run that the lines belong to, if that can be told."""
+        try:
+            return Run.from_json(self.mark.read_bytes())
+        except (OSError, InputError):
+            return None
+
+    def _refuse_other(self, run: Run) -> None:
+        earlier = self._earlier()
+        if earlier is None:
+            raise InputError(f"{self.mark} is damaged.", "Begin anew with --overwrite.")
+        if differences := earlier.differences(run):
+            raise InputError(
+                f"{self.part} was begun under other settings: {'; '.join(differences)}.",
+                "Give the same ones to go on, or begin anew with --overwrite.",
+            )
+
+    def _resume(self, dialogues: Iterator[Dialogue]) -> Iterator[Dialogue]:
+        """Keep the whole windows that are there, if they come from the same input."""
+        assert self._out is not None
+        window: list[Dialogue] = []
+        place = end = 0
+        with self.part.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.endswith(b"\n"):
+                    break
+                window.append(self._held_against(line, next(dialogues, None), number))
+                place += len(line)
+                if len(window) == WINDOW:
+                    end, self.kept = place, number
+                    window = []
+        with disk_errors(self.part):
+            self._out.truncate(end)
+        return chain(window, dialogues)
+
+    def _held_against(self, line: bytes, dialogue: Dialogue | None, number: int) -> Dialogue:
+        """The dialogue of the input, if the line was made from it."""
+        try:
+            made = json.loads(line)
+            is_same = dialogue is not None and _comes_from(made, dialogue.to_dict())
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            raise InputError(f"{self.part}:{number} is damaged.", "Begin anew with --overwrite.") from None
+        if dialogue is None or not is_same:
+            raise InputError(
+                f"{self.part}:{number} was made from another input.",
+                "Give the same input to go on, or begin anew with --overwrite.",
+            )
+        return dialogue
+
+
+def _comes_from(made: Json, given: Json) -> bool:
+    """Whether a dialogue is another one with readings added, and factors where they were unknown.
+
+    Both are JSON values: making dialogues of all that is there would take as long as small annotators do.
+    """
+    factors = [(new.pop("factors", {}), old.pop("factors", {})) for new, old in _turns(made, given)]
+    return bool(made == given) and all(old.items() <= new.items() for new, old in factors)
+
+
+def _turns(made: Json, given: Json) -> Iterator[tuple[Json, Json]]:
+    """The turns of both in pairs, without readings."""
+    for new, old in zip(made["turns"], given["turns"], strict=False):
+        new.pop("readings", None)
+        old.pop("readings", None)
+        yield new, old
+
+
+def _shown(value: object) -> str:
+    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    return (text if len(text) <= 60 else f"{text[:57]}…") or "none"

@@ -1,0 +1,87 @@
+"""How turns become the encoder's tokens: the same way for every head, in training and after.
+
+[CLS] turn [SEP] turn [SEP] …; segment ids tell the listener's own turns (1) from the others' (0), as in
+CoBERT's input (PEC §4.1). One utterance alone is a dialogue of one turn, a reply and its post one of two.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from listenwell.dialogue import Dialogue
+from listenwell.errors import WeightsError
+from listenwell.runtime.text import Vocabulary
+
+Said = tuple[str, bool]
+"""A turn's text, and whether the listener said it."""
+View = tuple[Said, ...]
+"""What a head reads, oldest first."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A view as tokens."""
+
+    tokens: np.ndarray  # (length,) int32
+    types: np.ndarray  # (length,) int8: 1 where the listener's words are
+    last: tuple[int, int]
+    """Where the words of the last turn begin and end; tokens of it that were cut off are not counted."""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The special tokens that stand before a dialogue and after each of its turns."""
+
+    begin: int
+    end: int
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "Marks":
+        """BERT's marks, or ChatML's for a causal model."""
+        for begin, end in (("[CLS]", "[SEP]"), ("<|im_start|>", "<|im_end|>")):
+            try:
+                return cls(vocabulary.special(begin), vocabulary.special(end))
+            except WeightsError:
+                continue
+        raise WeightsError(
+            "The encoder's vocabulary has neither [CLS] and [SEP] nor ChatML's marks.",
+            "Use an encoder of the BERT family, such as all-MiniLM-L6-v2.",
+        )
+
+
+def context_view(dialogue: Dialogue, turns: int | None = None) -> View:
+    """The dialogue's first `turns` turns; all of them without a number."""
+    return tuple((turn.text, turn.speaker == dialogue.listener) for turn in dialogue.turns[:turns])
+
+
+def encode_views(vocabulary: Vocabulary, views: Sequence[View], limit: int) -> list[Input]:
+    """Many views as tokens; equal texts are encoded once.
+
+    The newest words are kept where a view is longer than `limit` tokens: the last turn loses its end beyond
+    half of the room if others stand before it, then the oldest words go.
+    """
+    texts = list(dict.fromkeys(text for view in views for text, _ in view))
+    known = dict(zip(texts, vocabulary.encode_many(texts), strict=True))
+    marks = Marks.of(vocabulary)
+    return [_joined([(known[text], own) for text, own in view], marks, limit) for view in views]
+
+
+def _joined(turns: list[tuple[list[int], bool]], marks: Marks, limit: int) -> Input:
+    *before, (latest, own) = turns
+    room = limit - 2  # the first mark, and the one after the last turn
+    latest = latest[: room // 2 if before and len(latest) > room // 2 else room]
+    tokens, types = [*latest, marks.end], [own] * (len(latest) + 1)
+    room -= len(latest)
+    for words, theirs in reversed(before):
+        kept = words[max(0, len(words) - room + 1) :] if room > 1 else []
+        if not kept:
+            break
+        tokens, types = [*kept, marks.end, *tokens], [theirs] * (len(kept) + 1) + types
+        room -= len(kept) + 1
+    tokens, types = [marks.begin, *tokens], [types[0], *types]
+    end = len(tokens) - 1
+    return Input(np.array(tokens, np.int32), np.array(types, np.int8), (end - len(latest), end))

@@ -1,0 +1,139 @@
+"""`listenwell annotate`: what every turn expresses, for a text, a file or a whole corpus."""
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from listenwell.cli.terminal import visible
+
+if TYPE_CHECKING:
+    from listenwell.annotators.inputs import Source
+    from listenwell.annotators.stream import GrowingFile, Stream
+    from listenwell.progress import Advance
+
+Given = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A file, a corpus's name, or - for standard input.")
+]
+Split = Annotated[str | None, typer.Option(help="One split of a corpus; otherwise every one that is there.")]
+Where = Annotated[
+    Path | None,
+    typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
+]
+Out = Annotated[Path | None, typer.Option(help="The JSONL file to write, instead of standard output.")]
+Heads = Annotated[
+    list[str] | None,
+    typer.Option("--heads", "--head", help="Only these, such as emotion,act; repeatable."),
+]
+Top = Annotated[int, typer.Option(min=1, help="How many labels of each head to keep.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, and replace --out in the end.")]
+Weights = Annotated[Path | None, typer.Option(help="Your own folder with the encoder's base weights.")]
+Model = Annotated[Path | None, typer.Option(help="Your own annotators' folder, instead of the shipped one.")]
+
+
+def annotate(
+    source: Given,
+    split: Split = None,
+    path: Where = None,
+    out: Out = None,
+    heads: Heads = None,
+    top: Top = 5,
+    overwrite: Overwrite = False,
+    weights: Weights = None,
+    model: Model = None,
+) -> None:
+    """Read emotions, intents, acts and mechanisms from every turn; writes one dialogue a line as JSONL.
+
+    A file holds one utterance a line, or JSONL: dialogues, or {"text": "…"}. With --out, a run that was
+    stopped goes on where it was by the same command. Broken lines are skipped and reported.
+
+    Example: echo "I finally got promoted today!" | listenwell annotate - --heads emotion
+    """
+    from listenwell.annotators.inputs import find_source
+    from listenwell.annotators.stream import GrowingFile, Stream
+
+    chosen = _heads(heads)
+    found = find_source(source, split, path)
+    out = None if str(out) == "-" else out
+    growing = GrowingFile(out, overwrite) if out and not _is_special(out) else None
+    if growing:
+        growing.check()
+
+    from listenwell.annotators.annotator import Annotator
+
+    stream = Stream(Annotator.load(model, heads=chosen, weights=weights), found, top)
+    try:
+        if growing:
+            with _bar(found) as advance:
+                stream.write_file(growing, advance)
+        else:
+            # Fetched before the bar: at a terminal that takes the place of sys.stdout.
+            with (
+                out.open("wb") if out else nullcontext(sys.stdout.buffer) as file,
+                _bar(found, file) as advance,
+            ):
+                stream.write(file, advance)
+    except KeyboardInterrupt:
+        typer.echo(f"\n{_stopped(stream, growing)}", err=True)
+        raise typer.Exit(130) from None
+    _conclude(stream, out)
+
+
+def _heads(given: list[str] | None) -> tuple[str, ...] | None:
+    """Names from `--heads a,b` and `--head c`, each checked; None where none were given."""
+    from listenwell.annotators.heads import HEADS
+    from listenwell.errors import InputError, unknown_name
+
+    if not given:
+        return None
+    names = tuple(dict.fromkeys(name.strip() for part in given for name in part.split(",") if name.strip()))
+    for name in names:
+        if name not in HEADS:
+            raise unknown_name("head", name, HEADS)
+    if not names:
+        raise InputError("--heads names none.", f"Leave it out, or choose from: {', '.join(HEADS)}.")
+    return names
+
+
+def _is_special(file: Path) -> bool:
+    """Whether it is there and no ordinary file (a pipe, a device): written to, never replaced."""
+    from listenwell.files import disk_errors
+
+    with disk_errors(file):
+        return file.exists() and not file.is_file() and not file.is_dir()
+
+
+def _bar(source: "Source", out: object = None) -> "AbstractContextManager[Advance]":
+    from listenwell.progress import progress
+
+    if getattr(out, "isatty", bool)():  # lines on the same screen are progress enough
+        return nullcontext(lambda count: None)
+    return progress(f"annotating {visible(source.name)}", unit="lines", rate=True)
+
+
+def _stopped(stream: "Stream", growing: "GrowingFile | None") -> str:
+    where = f" They are kept in {growing.part}. {growing.how_to_go_on()}" if growing and stream.lines else ""
+    return visible(f"Stopped after {stream.lines:,} lines.{where}")
+
+
+def _conclude(stream: "Stream", out: Path | None) -> None:
+    """One line of figures, and one for each reason to skip a line; an error if nothing was annotated."""
+    from listenwell.errors import InputError
+
+    source = stream.source
+    skipped = source.report.lines() if source.report.skipped else []
+    if stream.lines:
+        earlier = f" ({stream.earlier:,} of them before)" if stream.earlier else ""
+        figures = f"{stream.lines:,} lines annotated{earlier}, {stream.rate():,.1f} lines/s"
+        place = f"written to {out}" if out else "written to standard output"
+        left_out = f"{source.report.skipped.total():,} skipped" if skipped else "nothing skipped"
+        typer.echo(visible(f"{figures}, {left_out}; {place}."), err=True)
+    for line in skipped:
+        typer.echo(f"  {visible(line)}", err=True)
+    if not stream.lines:
+        raise InputError(
+            f"Nothing was annotated: {source.name} holds no text that can be read.",
+            'Give one utterance a line, or JSONL with {"text": "…"} or whole dialogues.',
+        )

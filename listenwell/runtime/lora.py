@@ -1,0 +1,38 @@
+"""Low-rank adapters merged into a model's weights, without the library that trained them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from listenwell.errors import CheckpointError
+
+
+def merge_lora(model: Any, config: Path, weights: Path) -> None:  # noqa: ANN401
+    """Add an adapter in peft's format to a model in place: W + (alpha / rank) B A (Hu et al. 2022, eq. 3).
+
+    Args:
+        model: a torch module with the layers the adapter was trained on.
+        config: adapter_config.json.
+        weights: adapter_model.safetensors.
+    """
+    import torch
+    from safetensors.torch import load_file
+
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    if settings.get("use_dora") or settings.get("use_rslora") or settings.get("alpha_pattern"):
+        raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
+    scale = settings["lora_alpha"] / settings["r"]
+    tensors = {name: value.float() for name, value in load_file(weights).items()}
+    layers = dict(model.named_modules())
+    with torch.no_grad():
+        for name, down in tensors.items():
+            if ".lora_A." not in name:
+                continue
+            up = tensors[name.replace(".lora_A.", ".lora_B.")]
+            path = name.removeprefix("base_model.model.").split(".lora_A.")[0]
+            if path not in layers:
+                raise CheckpointError(
+                    f"The adapter {weights} has a layer {path!r} that the model lacks.",
+                    "Use the base model that it was trained on.",
+                )
+            layers[path].weight += scale * (up @ down)

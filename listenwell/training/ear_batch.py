@@ -1,0 +1,72 @@
+"""Batches for the annotators: rows of texts, and for each head which of them it has labels for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from listenwell.training.order import Rows, lay_out
+
+
+@dataclass(frozen=True)
+class EarPiece:
+    """One text and what is known of it."""
+
+    tokens: np.ndarray  # (length,) int32
+    types: np.ndarray  # (length,) int8
+    targets: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """By head: (labels,) float32, the wanted probabilities."""
+    marks: np.ndarray | None = None
+    """(length, marked heads) int8: 1 where a word shows the head's level, 0 where not, -1 where unknown."""
+
+    weight = 1
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+@dataclass(frozen=True)
+class EarBatch(Rows):
+    """Rows of texts with their targets."""
+
+    types: np.ndarray  # (rows, length) int64
+    owners: np.ndarray  # (rows * length,) int64: the text each place belongs to; padding: the number of texts
+    targets: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    """By head: (known,) numbers of the texts it has labels for, and (known, labels) wanted probabilities."""
+    marks: tuple[np.ndarray, np.ndarray] | None
+    """(places,) flat places of words, and (places, marked heads) 0 or 1."""
+
+    @property
+    def weight(self) -> int:
+        """How many texts."""
+        return len(self.starts)
+
+
+def collate(
+    pieces: Sequence[EarPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> EarBatch:
+    """Rows of piece numbers as one batch; rows of padding fill up to `height`."""
+    laid = lay_out(pieces, rows, width, height)
+    chosen = [pieces[index] for row in rows for index in row]
+    types = np.zeros(laid.tokens.size, np.int64)
+    owners = np.full(laid.tokens.size, len(chosen), np.int64)
+    known: dict[str, tuple[list[int], list[np.ndarray]]] = {}
+    places, marks = list[np.ndarray](), list[np.ndarray]()
+    for number, (start, piece) in enumerate(zip(laid.starts, chosen, strict=True)):
+        types[start : start + len(piece)] = piece.types
+        owners[start : start + len(piece)] = number
+        for head, target in piece.targets.items():
+            numbers, wanted = known.setdefault(head, ([], []))
+            numbers.append(number)
+            wanted.append(target)
+        if piece.marks is not None:
+            words = np.flatnonzero(piece.marks[:, 0] >= 0)
+            places.append(start + words)
+            marks.append(piece.marks[words])
+    return EarBatch(
+        **vars(laid),
+        types=types.reshape(laid.tokens.shape),
+        owners=owners,
+        targets={head: (np.array(n), np.stack(wanted)) for head, (n, wanted) in known.items()},
+        marks=(np.concatenate(places), np.concatenate(marks)) if places else None,
+    )

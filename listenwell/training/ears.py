@@ -1,0 +1,332 @@
+"""Training an ear: an encoder's adapter (or all of it) with the heads that share its pass.
+
+Every labelled text counts once, whatever its length and however many heads know it. Teachers, where the
+recipe names them, add what they think of every text to what is known of it (Hinton et al. 2015).
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
+from listenwell.annotators.heads import HEADS
+from listenwell.annotators.model import (
+    ADAPTER,
+    HEAD_FILE,
+    KIND,
+    WHOLE,
+    Ear,
+    EarConfig,
+    load_ear,
+    load_encoder,
+    probabilities,
+    save_ear,
+    with_temperatures,
+)
+from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
+from listenwell.annotators.views import Input, encode_views
+from listenwell.errors import RecipeError
+from listenwell.labels import LEVELS
+from listenwell.recipe import read_recipe
+from listenwell.runtime.text import Vocabulary
+from listenwell.training.adapters import add_lora, load_lora
+from listenwell.training.ear_batch import EarBatch, EarPiece, collate
+from listenwell.training.order import Epoch
+from listenwell.training.recipe import BatchRecipe, EarRecipe, TrainRecipe
+from listenwell.weights import HUB_FILES
+
+
+class EarTask:
+    """An ear and the labelled texts it learns from."""
+
+    kind = KIND
+    metrics = ("error", "nll")
+    table, counted = "understanding", "texts"
+    base_files: tuple[Path, ...] = ()
+    collate = staticmethod(collate)
+
+    def __init__(self, ear: Ear, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:
+        self.model = ear.to(device)
+        self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
+        self._settings = settings_of(recipe)
+        self._sources = [
+            source for source in SOURCES.values() if set(source.heads) & set(self._settings.heads)
+        ]
+        self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
+        self._weights = dict(self._settings.weights)
+        self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
+        self._train = self._training_pieces()
+
+    @classmethod
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "EarTask":
+        """Load the encoder, with adapters where the recipe asks for them, and make the heads."""
+        settings = settings_of(recipe)
+        config = EarConfig(
+            recipe.base,
+            settings.heads,
+            settings.pooling,
+            settings.limit,
+            marks_words=settings.words > 0,
+        )
+        for source in SOURCES.values():
+            if set(source.heads) & set(settings.heads):
+                for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
+                    if split:
+                        source.files(split)  # before minutes are spent on the others
+        encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
+        if recipe.lora:
+            encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
+        ear = Ear(encoder, config, settings.dropout)
+        task = cls(ear, Vocabulary.from_folder(folder), recipe, device)
+        task.base_files = tuple(folder / name for name in HUB_FILES)
+        return task
+
+    def pieces(self) -> Sequence[EarPiece]:
+        """The training texts."""
+        return self._train
+
+    def loss_sum(self, batch: EarBatch) -> torch.Tensor:
+        """The summed cross-entropy against the wanted probabilities, over texts and heads."""
+        states, pooled = self._run(batch)
+        total = pooled.new_zeros(())
+        for head, (numbers, wanted) in batch.targets.items():
+            logits = self.model.logits(pooled[self._to_device(numbers)], head).float()
+            targets = self._to_device(wanted)
+            if HEADS[head].several:
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
+            else:
+                loss = -(targets * logits.log_softmax(dim=1)).sum()
+            total = total + self._weights.get(head, 1.0) * loss
+        if batch.marks is not None and self.model.words is not None:
+            places, marks = map(self._to_device, batch.marks)
+            logits = self.model.word_logits(states.flatten(0, 1)[places])
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(
+                logits, marks.float(), reduction="none"
+            )
+            # A mean over words: a long reply counts as one text too.
+            total = total + self._settings.words * loss.mean() * batch.weight
+        return total
+
+    def measure(self, split: str) -> dict[str, float]:
+        """Each question's accuracy, the mean error over questions, and the mean log-likelihood.
+
+        On the validation split the heads' temperatures are fitted too; they are saved with the ear.
+        """
+        found = {source.name: self._logits(source, split) for source in self._sources}
+        if split == self.recipe.data.valid:
+            with_temperatures(self.model, self._temperatures(found))
+        figures: dict[str, float] = {}
+        nll = []
+        for question in questions_of(self._settings.heads):
+            logits, targets = found[question.source][question.head]
+            temperature = self.model.config.temperature(question.head)
+            nll.append(negative_log_likelihood(logits, targets, question.head, temperature))
+            share = right_share(probabilities(logits, question.head, temperature), targets, question.head)
+            figures[f"{question.name}, accuracy"] = share
+        figures["error"] = 100 - float(np.mean(list(figures.values())))
+        figures["nll"] = float(np.mean(nll))
+        figures["texts"] = float(sum(len(pieces) for _, pieces in self._known[split].values()))
+        return figures
+
+    def save(self, folder: Path) -> None:
+        """config.json and the weights in fp16."""
+        save_ear(self.model, folder)
+
+    def load(self, folder: Path) -> None:
+        """Take the weights of a checkpoint that `save` wrote."""
+        from safetensors.torch import load_file
+
+        if self.recipe.lora:
+            load_lora(self.model.encoder, folder / ADAPTER)
+            self.model.load_state_dict(load_file(folder / HEAD_FILE), strict=False)
+        else:
+            self.model.load_state_dict(load_file(folder / WHOLE))
+        saved = EarConfig.from_json((folder / "config.json").read_text(encoding="utf-8"))
+        with_temperatures(self.model, dict(saved.temperatures))
+
+    def data_files(self, shaping: bool = False) -> Iterator[Path]:
+        """The corpora's files of the splits in use; `shaping`: without the test split's."""
+        data = self.recipe.data
+        for source in self._sources:
+            for split in (data.train, data.valid, None if shaping else data.test):
+                if split:
+                    yield from source.files(split)
+
+    def conditions(self) -> dict[str, str]:
+        """How the ear was taught."""
+        settings = self._settings
+        return {
+            "heads": ", ".join(settings.heads),
+            "pooling": settings.pooling,
+            "teachers": f"{len(settings.teachers)}, {settings.teacher_share:g} of the target"
+            if settings.teachers
+            else "none",
+        }
+
+    def _training_pieces(self) -> list[EarPiece]:
+        settings, repeat = self._settings, dict(self._settings.repeat)
+        chosen: list[tuple[Labelled, EarPiece, int]] = []
+        for source in self._sources:
+            labelled, pieces = self._read(source, self.recipe.data.train)
+            for item, piece in zip(labelled, pieces, strict=True):
+                if settings.leave_out is None or not _is_left_out(item.group, settings.leave_out):
+                    chosen.append((item, piece, repeat.get(source.name, 1)))
+        if settings.teachers:
+            taught = self._taught([item for item, _, _ in chosen], [piece for _, piece, _ in chosen])
+        else:
+            taught = [piece for _, piece, _ in chosen]
+        return [piece for piece, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]
+
+    def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[EarPiece]]:
+        """A source's labelled texts that our heads know, as pieces; read once."""
+        if source.name not in self._known.setdefault(split, {}):
+            heads = set(self._settings.heads)
+            every = (item for item in source.read(split) if heads & set(item.labels))
+            labelled = list(islice(every, self.recipe.data.limit))
+            limit = self.model.config.limit
+            inputs = encode_views(self.vocabulary, [item.view for item in labelled], limit)
+            marked = self.model.config.marked
+            pieces = [
+                EarPiece(
+                    given.tokens,
+                    given.types,
+                    {name: _target(name, labels) for name, labels in item.labels.items() if name in heads},
+                    self._marks(item, given, marked) if marked and item.words else None,
+                )
+                for item, given in zip(labelled, inputs, strict=True)
+            ]
+            if not pieces:
+                raise RecipeError(f"{source.corpus} {split} holds no labelled text.", "Raise data.limit.")
+            self._known[split][source.name] = (labelled, pieces)
+        return self._known[split][source.name]
+
+    def _marks(self, item: Labelled, given: Input, heads: tuple[str, ...]) -> np.ndarray:
+        """Which tokens of the last turn show which level."""
+        marks = np.full((len(given), len(heads)), -1, np.int8)
+        first, end = given.last
+        marks[first:end] = 0
+        for place, (begin, stop) in enumerate(self.vocabulary.spans(item.view[-1][0])[: end - first]):
+            for number, head in enumerate(heads):
+                if any(begin < last and stop > start for start, last in item.words.get(head, ())):
+                    marks[first + place, number] = 1
+        return marks
+
+    def _taught(self, labelled: Sequence[Labelled], pieces: Sequence[EarPiece]) -> list[EarPiece]:
+        """The pieces with targets between what is known and what the teachers think.
+
+        A teacher that learned without a part of the data speaks for that part alone.
+        """
+        sums: list[dict[str, list[np.ndarray]]] = [{} for _ in pieces]
+        for folder in self._settings.teachers:
+            left_out = settings_of(read_recipe(TrainRecipe, folder / "recipe.yaml")).leave_out
+            places = [
+                place
+                for place, item in enumerate(labelled)
+                if left_out is None or _is_left_out(item.group, left_out)
+            ]
+            ear, vocabulary = load_ear(folder)
+            inputs = encode_views(vocabulary, [labelled[place].view for place in places], ear.config.limit)
+            unlabelled = [EarPiece(given.tokens, given.types) for given in inputs]
+            logits = run_ear(ear.to(self.device), unlabelled, ear.config.heads)
+            for head in set(ear.config.heads) & set(self._settings.heads):
+                found = probabilities(logits[head], head, ear.config.temperature(head)).astype(np.float32)
+                for place, row in zip(places, found, strict=True):
+                    if head in pieces[place].targets or self._settings.spread:
+                        sums[place].setdefault(head, []).append(row)
+        share = self._settings.teacher_share
+        taught = []
+        for piece, thought in zip(pieces, sums, strict=True):
+            targets = dict(piece.targets)
+            for head, rows in thought.items():
+                mean = np.mean(rows, axis=0)
+                known = piece.targets.get(head)
+                targets[head] = mean if known is None else (1 - share) * known + share * mean
+            taught.append(EarPiece(piece.tokens, piece.types, targets, piece.marks))
+        return taught
+
+    def _run(self, batch: EarBatch) -> tuple[torch.Tensor, torch.Tensor]:
+        return forward(self.model, batch, self.device)
+
+    def _logits(self, source: Source, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """By head: logits and targets of the texts that have its label."""
+        _, pieces = self._read(source, split)
+        heads = [head for head in source.heads if head in self._settings.heads]
+        logits = run_ear(self.model, pieces, heads)
+        self.model.train()
+        found = {}
+        for head in heads:
+            known = [place for place, piece in enumerate(pieces) if head in piece.targets]
+            found[head] = (logits[head][known], np.stack([pieces[place].targets[head] for place in known]))
+        return found
+
+    def _temperatures(
+        self, found: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
+    ) -> dict[str, float]:
+        fitted = {}
+        for head in self._settings.heads:
+            parts = [known[head] for known in found.values() if head in known]
+            logits, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+            fitted[head] = fit_temperature(logits, targets, head)
+        return fitted
+
+    def _to_device(self, array: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(array).to(self.device, non_blocking=True)
+
+
+def settings_of(recipe: TrainRecipe) -> EarRecipe:
+    """The recipe's part about the ear."""
+    if recipe.ear is None:
+        raise RecipeError("The recipe trains an ear, but says nothing of it.", "Add ear: heads: […].")
+    return recipe.ear
+
+
+def forward(ear: Ear, batch: EarBatch, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """States (rows, length, width) and pooled vectors (texts, width) of a batch."""
+    tokens, types, positions, segments, owners, starts = (
+        torch.from_numpy(array).to(device, non_blocking=True)
+        for array in (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts)
+    )
+    states = ear.states(tokens, types, positions, segments)
+    return states, ear.pooled(states, owners, starts)
+
+
+def run_ear(ear: Ear, pieces: Sequence[EarPiece], heads: Sequence[str]) -> dict[str, np.ndarray]:
+    """Logits of every piece, (pieces, labels) by head, in batches of like length."""
+    device = next(ear.parameters()).device
+    tokens = 65_536 if device.type == "cuda" else 4_096
+    numbered = [EarPiece(piece.tokens, piece.types, {"": np.array([n])}) for n, piece in enumerate(pieces)]
+    found = {head: np.zeros((len(pieces), len(HEADS[head].labels)), np.float32) for head in heads}
+    ear.eval()
+    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+        for step in Epoch(numbered, collate, BatchRecipe("bucketed", tokens, 8), 0, 0).steps():
+            for batch in step.batches:
+                _, pooled = forward(ear, batch, device)
+                for head in heads:
+                    places = batch.targets[""][1][:, 0]
+                    found[head][places] = ear.logits(pooled, head).float().cpu().numpy()
+    return found
+
+
+def right_share(found: np.ndarray, targets: np.ndarray, head: str) -> float:
+    """The share of right answers, in percent: levels count as yes or no, sets of labels as a whole."""
+    if HEADS[head].several:
+        return 100 * float(((found > 0.5) == (targets > 0.5)).all(axis=1).mean())
+    if HEADS[head].labels is LEVELS:
+        return 100 * float(((found[:, 0] < 0.5) == (targets[:, 0] < 0.5)).mean())
+    return 100 * float((found.argmax(axis=1) == targets.argmax(axis=1)).mean())
+
+
+def _target(head: str, labels: tuple[str, ...]) -> np.ndarray:
+    target = np.zeros(len(HEADS[head].labels), np.float32)
+    target[[HEADS[head].labels.index(label) for label in labels]] = 1
+    return target
+
+
+def _is_left_out(group: str, part: tuple[int, int]) -> bool:
+    """Whether a group falls into part `part[0]` of `part[1]`, by a hash of its name."""
+    number, parts = part
+    return int(hashlib.sha256(group.encode("utf-8", "replace")).hexdigest()[:8], 16) % parts == number
