@@ -187,6 +187,15 @@ STRATEGY_ALIASES: Mapping[str, str] = MappingProxyType(
 )
 """Names that ESConv's failed conversations use for the same strategies (earlier wordings)."""
 
+NEWSGROUPS = LabelSet.of(
+    "newsgroup",
+    "alt.atheism comp.graphics comp.os.ms-windows.misc comp.sys.ibm.pc.hardware comp.sys.mac.hardware "
+    "comp.windows.x misc.forsale rec.autos rec.motorcycles rec.sport.baseball rec.sport.hockey sci.crypt "
+    "sci.electronics sci.med sci.space soc.religion.christian talk.politics.guns talk.politics.mideast "
+    "talk.politics.misc talk.religion.misc",
+)
+"""The 20 groups of 20 Newsgroups (Lang 1995), the topics of TopicPrepend (Rashkin et al. 2019, §4.3)."""
+
 
 def group_of(emotion: str) -> str:
     """The group of one of the 32 emotions."""

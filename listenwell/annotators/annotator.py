@@ -72,13 +72,7 @@ class Annotator:
         for name in heads or ():
             if name not in HEADS:
                 raise unknown_name("head", name, HEADS)
-        chosen = folder or SHIPPED
-        folders = [chosen] if (chosen / MANIFEST).is_file() else sorted(chosen.glob(f"*/{MANIFEST}"))
-        folders = [place.parent if place.name == MANIFEST else place for place in folders]
-        if not folders:
-            raise CheckpointError(
-                f"{chosen} holds no annotators.", "Name a folder that `listenwell train` made."
-            )
+        folders = find_ears(folder or SHIPPED)
         ears = [load_ear(place, weights) for place in folders]
         return cls(ears, heads, hash_files(place / MANIFEST for place in folders))
 
@@ -143,6 +137,15 @@ class Annotator:
                         words = shown_parts(item.view[-1][0], vocabulary, chances)
                     found[item.dialogue][item.turn][head] = Reading(head, _best(row, head, top), words)
         return [[[turn[name] for name in HEADS if name in turn] for turn in turns] for turns in found]
+
+
+def find_ears(folder: Path) -> list[Path]:
+    """The checkpoint that a folder is, or those that lie in it."""
+    if (folder / MANIFEST).is_file():
+        return [folder]
+    if found := sorted(file.parent for file in folder.glob(f"*/{MANIFEST}")):
+        return found
+    raise CheckpointError(f"{folder} holds no annotators.", "Name a folder that `listenwell train` made.")
 
 
 def _asked(number: int, dialogue: Dialogue, heads: Sequence[str]) -> Iterator[_Asked]:

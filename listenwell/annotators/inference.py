@@ -1,6 +1,6 @@
 """Running an ear over many texts: batches of like length, each text once, whatever is asked of it."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -30,13 +30,19 @@ class Heard:
         return self._words[place]
 
 
-def hear(ear: Ear, inputs: Sequence[Input], marked: Collection[int] = ()) -> Heard:
+def hear(
+    ear: Ear,
+    inputs: Sequence[Input],
+    marked: Collection[int] = (),
+    advance: Callable[[int], None] | None = None,
+) -> Heard:
     """Run the encoder over every input.
 
     Args:
         ear: the encoder and its heads, in eval mode, wherever its weights are.
         inputs: texts as tokens.
         marked: numbers of the inputs whose words are to be marked.
+        advance: is told how many inputs were done, batch by batch.
     """
     device = next(ear.parameters()).device
     on_gpu = device.type == "cuda"
@@ -54,6 +60,8 @@ def hear(ear: Ear, inputs: Sequence[Input], marked: Collection[int] = ()) -> Hea
                     first, end = inputs[place].last
                     found = ear.word_logits(states[row, first:end]).sigmoid().float().cpu()
                     words[place] = found.numpy()
+            if advance:
+                advance(len(places))
     return Heard(ear, torch.zeros(0, 1) if pooled is None else pooled, words)
 
 

@@ -1,5 +1,7 @@
 """The words of a reply that show a mechanism (EPITOME §4: rationales), from chances of word pieces."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from listenwell.runtime.text import Vocabulary
@@ -25,6 +27,13 @@ def shown_parts(
             shown[place] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([0], shown.astype(int), [0]))))
     return tuple(text[first:end] for first, end in zip(edges[::2], edges[1::2], strict=True))
+
+
+def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Which pieces of a text lie in given parts of it, which are first and last letters: (pieces,) bool."""
+    spans = vocabulary.spans(text)
+    inside = [any(begin < last and stop > first for first, last in parts) for begin, stop in spans]
+    return np.array(inside, bool)
 
 
 def _word_start(text: str, place: int) -> int:

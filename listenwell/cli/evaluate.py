@@ -31,6 +31,10 @@ Where = Annotated[
     Path | None,
     typer.Option("--path", help="The corpus's folder; otherwise looked for under LISTENWELL_DATA."),
 ]
+Ears = Annotated[
+    list[Path] | None,
+    typer.Option("--ears", help="A trained annotators' folder, instead of the shipped one; repeatable."),
+]
 Encoder = Annotated[
     Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
 ]
@@ -38,7 +42,8 @@ Encoder = Annotated[
 
 def evaluate(
     model: Annotated[
-        str | None, typer.Argument(help="Who answers: prompted, or vanilla with --weights.")
+        str | None,
+        typer.Argument(help="Who answers: prompted, or vanilla with --weights; annotators asks those."),
     ] = None,
     corpus: Annotated[str, typer.Option(help="Whose contexts are answered.")] = "empathetic_dialogues",
     split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
@@ -52,12 +57,14 @@ def evaluate(
     recipe: Recipe = None,
     weights: Weights = None,
     encoder: Encoder = None,
+    ears: Ears = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure replies and write result.json: figures with units, and all that could move them.
 
     A run that was stopped goes on where it was: replies are kept in replies.jsonl as they are made. With
-    --replies, no model speaks: the file's replies are measured by the same code.
+    --replies, no model speaks: the file's replies are measured by the same code. With annotators, every head
+    is measured on its own corpus; several --ears are seeds of one recipe.
 
     Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
     """
@@ -67,6 +74,8 @@ def evaluate(
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.sample import Sampling
 
+    if model == "annotators":
+        return _of_annotators(ears or [], split, system or "annotators", limit, keep, as_json)
     if (model is None) == (replies is None):
         raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
     if replies is None and system is not None:
@@ -89,6 +98,26 @@ def evaluate(
 
         result_table(result)
     typer.echo(f"Written to {folder / 'result.json'}.", err=True)
+
+
+def _of_annotators(
+    ears: list[Path], split: str, system: str, limit: int | None, keep: Path | None, as_json: bool
+) -> None:
+    from listenwell.annotators.annotator import SHIPPED, find_ears
+    from listenwell.cli.result_tables import grid_table
+    from listenwell.evaluation.ledger import write_result
+    from listenwell.evaluation.tables import figure_grids
+    from listenwell.evaluation.understanding import evaluate_ears
+
+    results = evaluate_ears(ears or find_ears(SHIPPED), split, system, limit)
+    for result in results:
+        if keep is not None:
+            write_result(result, keep / f"{result.task}-{_slug(result.system)}.json")
+        if as_json:
+            typer.echo(result.to_json())
+    if not as_json:
+        for grid in figure_grids(results[0].task, results):
+            grid_table(grid)
 
 
 def _of_file(

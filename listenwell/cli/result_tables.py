@@ -44,9 +44,10 @@ def grid_table(grid: "Grid") -> None:
     table = Table(title=Text(grid.title), title_justify="left", box=None, header_style="bold")
     for place, heading in enumerate(grid.columns):
         if place in grid.numbers:
-            table.add_column(Text(heading), justify="right", min_width=max(map(len, heading.split())))
+            widest = max([*map(len, heading.split()), *(len(row[place]) for row in grid.rows)])
+            table.add_column(Text(heading), justify="right", min_width=widest)
         else:
-            table.add_column(Text(heading), no_wrap=heading == "system", overflow="fold")
+            table.add_column(Text(heading), no_wrap=heading in ("system", "who"), overflow="fold")
     for row in grid.rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(width=max(Console().width, _WIDTH))

@@ -13,6 +13,7 @@ CORPORA: Registry[type[Reader]] = Registry(
         "empathetic_intents": "listenwell.corpora.empathetic_intents:EmpatheticIntents",
         "epitome": "listenwell.corpora.epitome:Epitome",
         "goemotions": "listenwell.corpora.goemotions:GoEmotions",
+        "newsgroups": "listenwell.corpora.newsgroups:Newsgroups",
         "synthetic_persona_chat": "listenwell.corpora.synthetic_persona_chat:SyntheticPersonaChat",
         "esconv": "listenwell.corpora.esconv:ESConv",
         "pec": "listenwell.corpora.pec:PEC",

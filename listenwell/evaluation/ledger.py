@@ -26,6 +26,7 @@ PACKAGES = (
     "torch",
     "transformers",
     "tokenizers",
+    "scikit-learn",
     "peft",
     "numpy",
     "sacrebleu",
@@ -50,6 +51,8 @@ class Result(Record):
     """How many items were measured."""
     data: str
     """sha256 over the files the items came from."""
+    spreads: tuple[tuple[str, float], ...] = ()
+    """The standard deviation of a metric over several seeds, where it is their mean."""
     units: tuple[tuple[str, str], ...] = ()
     """The unit of each metric, by its name."""
     conditions: tuple[tuple[str, str], ...] = ()
@@ -66,6 +69,7 @@ class Result(Record):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metrics", pairs("metrics", self.metrics, float))
+        object.__setattr__(self, "spreads", pairs("spreads", self.spreads, float))
         object.__setattr__(self, "units", pairs("units", self.units, str))
         object.__setattr__(self, "conditions", pairs("conditions", self.conditions, str))
         object.__setattr__(self, "versions", pairs("versions", self.versions, str))

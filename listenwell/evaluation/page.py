@@ -33,7 +33,11 @@ was written by the command in its row. A number is only as good as its condition
 - † measured against itself: its likeness is the ceiling by construction.
 - gap = ours − the paper's, where the same system was measured by the same metric.
 """
-_TITLES = {"replies": "Replies", "perplexity": "Perplexity of the reference replies"}
+_TITLES = {
+    "replies": "Replies",
+    "perplexity": "Perplexity of the reference replies",
+    "understanding": "Understanding: emotions, intents, acts and mechanisms",
+}
 
 
 def results_page(results: Sequence[Result]) -> str:

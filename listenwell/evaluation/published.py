@@ -5,7 +5,9 @@ A number stands beside ours only where system and metric are the same; the other
 
 from dataclasses import dataclass
 
-REPLIES, PERPLEXITY = "replies", "perplexity"
+from listenwell.evaluation.published_understanding import FIGURES
+
+REPLIES, PERPLEXITY, UNDERSTANDING = "replies", "perplexity", "understanding"
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class Published:
     value: float
     source: str
     conditions: str
+    beside: str = ""
+    """Which of our rows it is held against, where that is not of the same name."""
 
 
 _ED = "Rashkin et al. 2019, Table 1"
@@ -76,5 +80,9 @@ PUBLISHED: tuple[Published, ...] = (
         11.4,
         _QUOTED,
         "test; its own BPE",
+    ),
+    *(
+        Published(UNDERSTANDING, f"{question}: {who}", metric, value, source, said, f"{question}: annotators")
+        for question, who, metric, value, source, said in FIGURES
     ),
 )

@@ -3,7 +3,7 @@
 Nothing on the page is typed by hand: the same files give the same page, byte by byte. Standard library only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from listenwell.errors import InputError
@@ -18,6 +18,9 @@ GROUPS = {
     "variety": "Variety",
     "manner": "Manner",
     "perplexity": "Perplexity",
+    "understanding": "Right answers",
+    "detail": "In finer detail",
+    "trust": "Trust in the probabilities",
     "other": "Other figures",
 }
 """Groups of metrics, in the order of the page."""
@@ -51,7 +54,12 @@ def figure_grids(
         own = [column for column in columns if column.group == group]
         names = {column.name for column in own}
         rows = [
-            (_shown(result, group), who(result), f"{result.count:,}", *_cells(dict(result.metrics), own))
+            (
+                _shown(result, group),
+                who(result),
+                f"{result.count:,}",
+                *_cells(dict(result.metrics), own, dict(result.spreads)),
+            )
             for result in ours
             if names & dict(result.metrics).keys()
         ]
@@ -59,6 +67,8 @@ def figure_grids(
             values = {entry.metric: entry.value for entry in theirs if entry.system == system}
             if names & values.keys():
                 rows.append((system, "paper", "–", *_cells(values, own)))
+        if any(entry.beside for entry in theirs):  # "question: system": a question's rows stand together
+            rows.sort(key=lambda row: (row[0].partition(":")[0], row[1] == "paper"))
         if rows:
             headings = ("system", "who", "n", *map(_heading, own))
             grids.append(Grid(title, headings, tuple(rows), frozenset(range(2, len(headings)))))
@@ -72,7 +82,7 @@ def gap_grid(task: str, results: Sequence[Result], published: Sequence[Published
     for entry in published:
         if entry.task != task:
             continue
-        kind, own = metric(entry.metric), measured.get(entry.system)
+        kind, own = metric(entry.metric), measured.get(entry.beside or entry.system)
         value = own.metric(entry.metric) if own else None
         gap = "–" if value is None else _signed(kind, value - entry.value)
         rows.append(
@@ -137,8 +147,17 @@ def _columns(results: Iterable[Result], published: Iterable[Published]) -> list[
     return [metric(name, units[name]) for name in known]
 
 
-def _cells(values: dict[str, float], columns: Iterable[Metric]) -> tuple[str, ...]:
-    return tuple(column.show(values.get(column.name)) for column in columns)
+def _cells(
+    values: Mapping[str, float], columns: Iterable[Metric], spreads: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
+    """Each figure, with its spread over seeds where it has one."""
+    known = spreads or {}
+    return tuple(
+        f"{column.show(values.get(column.name))} ± {column.show(known[column.name])}"
+        if column.name in known
+        else column.show(values.get(column.name))
+        for column in columns
+    )
 
 
 def _shown(result: Result, group: str) -> str:

@@ -25,7 +25,7 @@ class Metric:
     label: str
     unit: str
     group: str
-    """The table it stands in: likeness, variety, manner, perplexity."""
+    """The table it stands in: likeness, variety, manner, perplexity, …."""
     decimals: int = 2
     better: str = "higher"
     """"higher", "lower", or "" where neither is."""
@@ -86,6 +86,56 @@ METRICS: dict[str, Metric] = {
         Metric("perplexity_by_word", "PPL a word", PERPLEXITY, "perplexity", better="lower"),
         Metric("bits_per_byte", "bits a byte", BITS, "perplexity", 3, better="lower"),
         Metric("valid_perplexity_by_token", "valid PPL a token", PERPLEXITY, "perplexity", better="lower"),
+        Metric("accuracy", "accuracy", PERCENT, "understanding"),
+        Metric(
+            "top_5_accuracy", "top 5", PERCENT, "understanding", note="the truth is among the five likeliest"
+        ),
+        Metric(
+            "group_accuracy", "16 groups", PERCENT, "understanding", note="right among 16 groups of emotions"
+        ),
+        Metric("macro_f1", "macro F1", PERCENT, "understanding"),
+        Metric("micro_f1", "micro F1", PERCENT, "detail"),
+        Metric("exact_match", "exact set", PERCENT, "detail", note="all of a text's labels and no other"),
+        Metric("weighted_precision", "weighted P", PERCENT, "detail"),
+        Metric("weighted_recall", "weighted R", PERCENT, "detail"),
+        Metric("weighted_f1", "weighted F1", PERCENT, "understanding"),
+        Metric("level_accuracy", "3 levels", PERCENT, "detail", note="accuracy of no, weak, strong"),
+        Metric("level_macro_f1", "3 levels, macro F1", PERCENT, "detail"),
+        Metric("rationale_f1", "rationale F1", PERCENT, "detail", note="of word pieces"),
+        Metric(
+            "unseen_accuracy",
+            "unseen",
+            PERCENT,
+            "detail",
+            note="accuracy on texts that are not in the training data",
+        ),
+        Metric(
+            "proper_act_accuracy",
+            "8 acts",
+            PERCENT,
+            "detail",
+            note="accuracy on texts whose act is not others",
+        ),
+        Metric("unseen", "unseen", "texts", "other", 0, ""),
+        Metric("proper_acts", "of the 8 acts", "texts", "other", 0, ""),
+        Metric(
+            "ece",
+            "ECE",
+            PERCENT,
+            "trust",
+            better="lower",
+            note="expected calibration error, 15 bins",
+        ),
+        Metric(
+            "ece_uncalibrated",
+            "ECE before",
+            PERCENT,
+            "trust",
+            better="lower",
+            note="without the fitted temperature",
+        ),
+        Metric("macro_precision", "macro P", PERCENT, "other"),
+        Metric("macro_recall", "macro R", PERCENT, "other"),
         Metric("nll", "negative log-likelihood", "nats", "other", 0, "lower", "summed over the split"),
         Metric("tokens", "tokens", "tokenizer's", "other", 0, "", "end marks included"),
         Metric("words", "words", "between white space", "other", 0, ""),

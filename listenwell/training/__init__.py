@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from listenwell.training.task import Task
 
 TASKS: "Registry[type[Task]]" = Registry(
-    "trainable model", {"vanilla": "listenwell.training.causal:CausalTask"}
+    "trainable model",
+    {
+        "vanilla": "listenwell.training.causal:CausalTask",
+        "bag": "listenwell.training.bag:BagTask",
+        "ear": "listenwell.training.ears:EarTask",
+    },
 )
 """Name to task; a recipe's `model` takes these."""

@@ -5,10 +5,12 @@ Shares are in percent throughout, as the papers' tables print them. Not in perce
 """
 
 from listenwell.evaluation.metrics.agreement import Level, fleiss_kappa, krippendorff_alpha
+from listenwell.evaluation.metrics.calibration import expected_calibration_error
 from listenwell.evaluation.metrics.classification import (
     accuracy,
     classification_metrics,
     confusion_matrix,
+    label_set_metrics,
     realization,
     top_k_accuracy,
 )
@@ -50,9 +52,11 @@ __all__ = [
     "distinct",
     "distinct_n",
     "distinct_reply_rate",
+    "expected_calibration_error",
     "fleiss_kappa",
     "greedy_matching",
     "krippendorff_alpha",
+    "label_set_metrics",
     "mean_length",
     "mean_reciprocal_rank",
     "meteor",

@@ -45,6 +45,20 @@ def classification_metrics(
     return metrics
 
 
+def label_set_metrics(truth: np.ndarray, given: np.ndarray) -> dict[str, float]:
+    """Macro and micro F1 where an item can have several labels, in percent (by scikit-learn).
+
+    Args:
+        truth: (n, labels) of true and false.
+        given: the same, as the classifier says.
+    """
+    f1 = library("sklearn.metrics", "scikit-learn", "F1 of label sets").f1_score
+    return {
+        f"{average}_f1": 100 * float(f1(truth, given, average=average, zero_division=0))
+        for average in ("macro", "micro")
+    }
+
+
 def confusion_matrix(truth: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> np.ndarray:
     """Counts (labels, labels), by scikit-learn: rows are true labels, columns predicted ones."""
     _check_labels(truth, predicted, labels)

@@ -1,0 +1,82 @@
+"""The figures of one head's answers: how often it is right, and whether its probabilities can be trusted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from listenwell.annotators.heads import HEADS
+from listenwell.annotators.model import probabilities
+from listenwell.evaluation import metrics
+from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
+
+THRESHOLD = 0.3
+"""From which probability on one of several labels counts as given (Demszky et al. 2020, §5.2)."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One head's answers to some texts."""
+
+    head: str
+    logits: np.ndarray  # (n, labels)
+    truth: np.ndarray  # (n, labels), 1 at the true ones
+    temperature: float
+
+    @property
+    def found(self) -> np.ndarray:
+        """Calibrated probabilities."""
+        return probabilities(self.logits, self.head, self.temperature)
+
+
+def measure(answers: Answers) -> dict[str, float]:
+    """The figures of one question, by the names of `units.METRICS`."""
+    head, found, truth = HEADS[answers.head], answers.found, answers.truth
+    raw = probabilities(answers.logits, answers.head, 1.0)
+    if head.several:
+        given = found > THRESHOLD
+        return {
+            "exact_match": 100 * float((given == (truth > 0)).all(axis=1).mean()),
+            **metrics.label_set_metrics(truth > 0, given),
+            "ece": metrics.expected_calibration_error(found, truth, several=True),
+            "ece_uncalibrated": metrics.expected_calibration_error(raw, truth, several=True),
+        }
+    right = truth.argmax(axis=1)
+    names = head.labels.labels
+    figures = metrics.classification_metrics(
+        [names[i] for i in right], [names[i] for i in found.argmax(axis=1)], names
+    )
+    calibration = {
+        "ece": metrics.expected_calibration_error(found, right),
+        "ece_uncalibrated": metrics.expected_calibration_error(raw, right),
+    }
+    if head.labels is LEVELS:
+        return _yes_or_no(found, right) | {
+            "level_accuracy": figures["accuracy"],
+            "level_macro_f1": figures["macro_f1"],
+            **calibration,
+        }
+    if len(names) > 10:
+        figures["top_5_accuracy"] = metrics.top_k_accuracy(right, found, 5)
+    if head.labels is EMOTIONS:
+        figures["group_accuracy"] = _group_accuracy(found, right)
+    return figures | calibration
+
+
+def _yes_or_no(found: np.ndarray, right: np.ndarray) -> dict[str, float]:
+    """Weak and strong merged (CoMAE §4.2)."""
+    names = ("no", "yes")
+    figures = metrics.classification_metrics(
+        [names[int(level > 0)] for level in right],
+        [names[int(chance < 0.5)] for chance in found[:, 0]],
+        names,
+    )
+    return {"accuracy": figures["accuracy"], "macro_f1": figures["macro_f1"]}
+
+
+def _group_accuracy(found: np.ndarray, right: np.ndarray) -> float:
+    """Right among the 16 groups; a group is as likely as its members together."""
+    group = np.array([EMOTION_GROUPS.index(GROUP_OF_EMOTION[name]) for name in EMOTIONS])
+    chances = np.zeros((len(found), len(EMOTION_GROUPS)))
+    for place, number in enumerate(group):
+        chances[:, number] += found[:, place]
+    return 100 * float((chances.argmax(axis=1) == group[right]).mean())

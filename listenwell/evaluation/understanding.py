@@ -1,0 +1,199 @@
+"""How well the annotators hear: every question on a split, over one seed or several.
+
+The figures of a question are means over the given ears (one a seed), the spreads their standard deviations.
+Probabilities are calibrated; the calibration error without that is measured too.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from listenwell.annotators.bag import KIND as BAG
+from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.heads import HEADS
+from listenwell.annotators.inference import Heard, hear
+from listenwell.annotators.model import Ear, load_ear
+from listenwell.annotators.rationales import marked_pieces
+from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
+from listenwell.annotators.views import encode_views
+from listenwell.checkpoint import MANIFEST, open_checkpoint
+from listenwell.errors import InputError
+from listenwell.evaluation import metrics
+from listenwell.evaluation.answers import Answers, measure
+from listenwell.evaluation.ledger import Result, hash_files, surroundings
+from listenwell.evaluation.units import units
+from listenwell.labels import EMOTIONS
+from listenwell.progress import progress
+from listenwell.runtime.text import Vocabulary
+
+TASK = "understanding"
+
+
+def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int | None = None) -> list[Result]:
+    """A result for each question that the ears can answer.
+
+    Args:
+        folders: checkpoints of ears with the same heads, one a seed.
+        split: of every source; "test" asks the hand-labelled acts too.
+        system: what the rows are called.
+        limit: only the first so many texts of each source, for rehearsals.
+    """
+    if not folders:
+        raise InputError("No annotators were named.", "Name a folder that `listenwell train` made.")
+    figures: dict[str, list[tuple[dict[str, float], int]]] = {}
+    conditions: dict[str, str] = {}
+    for folder in folders:
+        is_bag = open_checkpoint(folder).kind == BAG
+        made, answers = (_of_bag if is_bag else _of_ear)(folder, split, limit)
+        if conditions and made != conditions:
+            raise InputError(f"{folder} is made otherwise than those before it.", "Name seeds of one recipe.")
+        conditions = made
+        for question, found, count in answers:
+            figures.setdefault(question.name, []).append((found, count))
+    shared = {"seeds": str(len(folders)), "limit": f"{limit} texts a source" if limit else "none"}
+    sums = hash_files(place / name for place in folders for name in [MANIFEST, *open_checkpoint(place).sums])
+    about: dict[str, Any] = {
+        "task": TASK,
+        "conditions": tuple({"count": "texts", **shared, **conditions}.items()),
+        "checkpoint": sums,
+        **surroundings(),
+    }
+    return [
+        _result(QUESTIONS_AND_HAND[name], seeds, split, about | {"system": f"{name}: {system}"})
+        for name, seeds in figures.items()
+    ]
+
+
+Answered = Iterator[tuple[Question, dict[str, float], int]]
+"""Each question with its figures, and how many texts were asked."""
+
+
+def _of_ear(folder: Path, split: str, limit: int | None) -> tuple[dict[str, str], Answered]:
+    ear, vocabulary = load_ear(folder)
+    conditions = {
+        "probabilities": "one temperature a head, fitted on valid",
+        "base": ear.config.base,
+        "heads on this adapter": ", ".join(ear.config.heads),
+    }
+    return conditions, _answers(ear, vocabulary, split, limit)
+
+
+def _of_bag(folder: Path, split: str, limit: int | None) -> tuple[dict[str, str], Answered]:
+    """The light classifier answers one question, and only if it was taught emotions."""
+    bag = BagClassifier.load(folder)
+    if bag.config.labels != EMOTIONS.labels:
+        raise InputError(f"{folder} was not taught the 32 emotions.", "Name one trained on situations.")
+    question = QUESTIONS["situation emotion"]
+    labelled = _labelled(question.source, split)[:limit]
+    found = bag.probabilities([bag.features.of(item.view[0][0]) for item in labelled])
+    truth = np.stack([_truth("emotion", item.labels["emotion"]) for item in labelled])
+    figures = measure(Answers("emotion", np.log(np.maximum(found, 1e-12)), truth, 1.0))
+    conditions = {
+        "probabilities": "as they are",
+        "model": f"mean of word vectors, {len(bag.config.words):,} words, {bag.config.dimensions} dimensions",
+    }
+    return conditions, iter([(question, figures, len(labelled))])
+
+
+BY_HAND = Question("dialogue act, by hand", "act", "hand")
+"""The utterances that the EmpatheticIntents authors labelled themselves, of 15 intents; 8 of them are acts,
+the others count as "others"."""
+QUESTIONS_AND_HAND = {**QUESTIONS, BY_HAND.name: BY_HAND}
+
+
+def asked(heads: Sequence[str], split: str) -> tuple[Question, ...]:
+    """The questions of some heads; on test also the acts labelled by hand."""
+    by_hand = (BY_HAND,) if split == "test" and BY_HAND.head in heads else ()
+    return (*questions_of(heads), *by_hand)
+
+
+def _answers(ear: Ear, vocabulary: Vocabulary, split: str, limit: int | None) -> Answered:
+    questions = asked(ear.config.heads, split)
+    for source in dict.fromkeys(question.source for question in questions):
+        wanted = [question for question in questions if question.source == source]
+        labelled = _labelled(source, split)[:limit]
+        inputs = encode_views(vocabulary, [item.view for item in labelled], ear.config.limit)
+        marked = range(len(inputs)) if any(q.head in ear.config.marked for q in wanted) else ()
+        with progress(f"reading {source}", total=len(inputs), unit="texts") as advance:
+            heard = hear(ear, inputs, marked, advance)
+        for question in wanted:
+            known = [place for place, item in enumerate(labelled) if question.head in item.labels]
+            answers = Answers(
+                question.head,
+                heard.logits(question.head, known),
+                np.stack([_truth(question.head, labelled[place].labels[question.head]) for place in known]),
+                ear.config.temperature(question.head),
+            )
+            figures = measure(answers)
+            if question.head in ear.config.marked:
+                figures["rationale_f1"] = _rationales(question.head, labelled, heard, ear, vocabulary)
+            if question == BY_HAND:
+                figures |= _unseen(answers, [labelled[place] for place in known])
+            yield question, figures, len(known)
+
+
+def _labelled(source: str, split: str) -> list[Labelled]:
+    if source != BY_HAND.source:
+        return list(SOURCES[source].read(split))
+    acts = SOURCES["acts"]
+    return [found for item in acts.reader().read("manual") for found in acts.views(item)]
+
+
+def _rationales(
+    head: str, labelled: Sequence[Labelled], heard: Heard, ear: Ear, vocabulary: Vocabulary
+) -> float:
+    """F1 of word pieces in rationales, over the replies that have one (EPITOME §6's token F1), in percent."""
+    both = given = true = 0
+    column = ear.config.marked.index(head)
+    for place, item in enumerate(labelled):
+        if parts := item.words.get(head):
+            marked = heard.words(place)[:, column] > 0.5
+            shown = marked_pieces(item.view[-1][0], vocabulary, parts)[: len(marked)]
+            both += int((marked & shown).sum())
+            given, true = given + int(marked.sum()), true + int(shown.sum())
+    return 200 * both / max(1, given + true)
+
+
+def _unseen(answers: Answers, labelled: Sequence[Labelled]) -> dict[str, float]:
+    """Accuracy without the texts that stand in the training data, and among the 8 acts proper."""
+    learned = {_plain(item.view[0][0]) for item in SOURCES["acts"].read("train")}
+    right = answers.found.argmax(axis=1) == answers.truth.argmax(axis=1)
+    unseen = np.array([_plain(item.view[0][0]) not in learned for item in labelled])
+    proper = answers.truth[:, HEADS["act"].labels.index("others")] == 0
+    return {
+        "unseen_accuracy": 100 * float(right[unseen].mean()) if unseen.any() else 0.0,
+        "unseen": float(unseen.sum()),
+        "proper_act_accuracy": 100 * float(right[proper].mean()) if proper.any() else 0.0,
+        "proper_acts": float(proper.sum()),
+    }
+
+
+def _plain(text: str) -> str:
+    return " ".join(metrics.words(text))
+
+
+def _truth(head: str, labels: Sequence[str]) -> np.ndarray:
+    truth = np.zeros(len(HEADS[head].labels), np.float32)
+    truth[[HEADS[head].labels.index(label) for label in labels]] = 1
+    return truth
+
+
+def _result(
+    question: Question, seeds: Sequence[tuple[dict[str, float], int]], split: str, about: Mapping[str, Any]
+) -> Result:
+    """The question's figures over the seeds; `about` holds what all questions share."""
+    over = {name: metrics.over_seeds([figures[name] for figures, _ in seeds]) for name in seeds[0][0]}
+    by_hand = question == BY_HAND
+    source = SOURCES["acts" if by_hand else question.source]
+    return Result(
+        metrics=tuple((name, round(found.mean, 4)) for name, found in over.items()),
+        spreads=tuple((name, round(found.spread, 4)) for name, found in over.items() if len(seeds) > 1),
+        corpus=source.corpus,
+        split="manual" if by_hand else f"{source.prefix}{split}",
+        count=seeds[0][1],
+        data=hash_files(source.reader().files("manual") if by_hand else source.files(split)),
+        units=units(tuple(over)),
+        **about,
+    )
