@@ -100,7 +100,12 @@ class Listener:
 
     @classmethod
     def load(
-        cls, model: str = "prompted", *, recipe: Path | str | None = None, weights: Path | str | None = None
+        cls,
+        model: str = "prompted",
+        *,
+        recipe: Path | str | None = None,
+        weights: Path | str | None = None,
+        understand: bool = True,
     ) -> "Listener":
         """A listener ready to talk.
 
@@ -108,10 +113,12 @@ class Listener:
             model: the name of a generator; an unknown one is an error with the near names.
             recipe: a YAML file with the generator's settings; its defaults otherwise.
             weights: your own folder with base weights (or a GGUF file), instead of the installed ones.
+            understand: whether replies carry the emotion that was heard, by the shipped annotators.
         """
         generator: Any = GENERATORS.load(model)
         config = read_recipe(generator.Config, Path(recipe)) if recipe else generator.Config()
-        return cls(speak=generator.load(config, Path(weights) if weights else None))
+        speak = generator.load(config, Path(weights) if weights else None)
+        return cls(speak=speak, understand=_annotators() if understand else None)
 
     def reply(
         self,
@@ -166,6 +173,12 @@ class Listener:
             timings=clock.timings(),
             notices=tuple(dict.fromkeys((*notices, *(n for s in speeches for n in s.notices)))),
         )
+
+
+def _annotators() -> Understand:
+    from listenwell.annotators.annotator import Annotator
+
+    return Annotator.load(heads=("emotion",))
 
 
 class _Clock:

@@ -19,6 +19,7 @@ def test_sizes_are_the_published_ones():
         "MECHANISMS": 3,
         "TONES": 10,
         "GOEMOTIONS": 28,
+        "NEWSGROUPS": 20,
         "STRATEGIES": 8,
     }
     assert {name: len(getattr(labels, name)) for name in sizes} == sizes

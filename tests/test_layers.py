@@ -14,6 +14,7 @@ FORBIDDEN = {
     "corpora": {"generators", "runtime", "listener", "cli"},
     "runtime": {"corpora", "generators", "listener", "cli"},
     "generators": {"corpora", "listener", "cli"},
+    "annotators": {"generators", "listener", "cli", "training"},
     "listener.py": {"cli", "training"},
     "training": {"cli", "listener"},
     "evaluation/metrics": {"cli", "listener", "training", "generators", "corpora", "runtime"},

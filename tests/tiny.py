@@ -1,7 +1,18 @@
 """Tiny real models with a real byte-level vocabulary, made from nothing."""
 
+import string
+
 import numpy as np
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 MARKS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 SENTENCES = [
@@ -9,6 +20,12 @@ SENTENCES = [
     "That must be hard. What happened to your dog?",
     "I feel alone since I moved to this city. Oh no, that is sad.",
 ] * 5
+BERT_MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+PIECES = """
+i am so sorry happy to hear that is great sad ' t didn ##ing ! . ? my dog died got promoted what happened you
+good luck the new job
+"""
+"""Words of the encoder's vocabulary; every other one is spelled in letters."""
 WIDTH, HEADS, KEY_HEADS, LAYERS, INNER, POSITIONS = 64, 4, 2, 2, 96, 512
 
 
@@ -48,6 +65,42 @@ def save_tiny_llama(folder):
         eos_token_id=2,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
+    return folder
+
+
+def encoder_pieces():
+    """The encoder's vocabulary; a piece's number is its place."""
+    letters = string.ascii_lowercase + string.digits
+    known = dict.fromkeys(
+        [*BERT_MARKS, *PIECES.split(), *letters, *(f"##{letter}" for letter in letters), *string.punctuation]
+    )
+    return {piece: number for number, piece in enumerate(known)}
+
+
+def save_tiny_encoder(folder):
+    import torch
+    from transformers import BertConfig, BertModel
+
+    vocabulary = encoder_pieces()
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    tokenizer.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in BERT_MARKS])
+    tokenizer.enable_padding(length=40)  # the real file pads to a fixed length too: it must be undone
+    tokenizer.save(str(folder / "tokenizer.json"))
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(vocabulary),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
     return folder
 
 

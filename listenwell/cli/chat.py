@@ -13,10 +13,13 @@ from listenwell.cli.terminal import one_line, visible
 from listenwell.errors import ListenwellError
 
 if TYPE_CHECKING:
-    from listenwell.dialogue import Dialogue
+    from listenwell.dialogue import Dialogue, Scored
     from listenwell.listener import Listener
 
-HELP = "/new starts over, /save FILE keeps the talk, /quit (or Ctrl-D) leaves; Ctrl-C stops a reply."
+HELP = (
+    "/heard shows what I heard, /new starts over, /save FILE keeps the talk, /quit (or Ctrl-D) leaves; "
+    "Ctrl-C stops a reply."
+)
 
 
 def chat(
@@ -40,7 +43,8 @@ def chat(
     at_terminal = sys.stdin.isatty()
     if at_terminal:
         typer.echo("Waking the listener …", err=True)
-    listener = Listener.load(model, recipe=recipe, weights=weights)
+    # Only a person at a terminal can ask what was heard.
+    listener = Listener.load(model, recipe=recipe, weights=weights, understand=at_terminal)
     talk = Talk(listener, tuple(persona_line or ()), seed, save, kept)
     if at_terminal:
         _at_terminal(talk)
@@ -59,6 +63,8 @@ class Talk:
     earlier: bytes = b""
     """Talks that the file held before, as lines: they stay."""
     dialogue: "Dialogue | None" = None
+    heard: "tuple[Scored, ...] | None" = None
+    """What the listener heard in the last text."""
 
     def say(self, text: str, stream: bool) -> tuple[str, tuple[str, ...]]:
         """Answer and remember both turns; returns the reply and its notices."""
@@ -79,6 +85,7 @@ class Talk:
             self.dialogue = Dialogue(turns, personas=personas)
         else:
             self.dialogue = replace(self.dialogue, turns=(*self.dialogue.turns, *turns))
+        self.heard = reply.emotion
         if self.save:
             self.keep(self.save, self.earlier)
         return reply.text, reply.notices
@@ -87,7 +94,7 @@ class Talk:
         """Begin a new talk; the one before stays in the file."""
         if self.dialogue and self.save:
             self.earlier += self.dialogue.to_json().encode() + b"\n"
-        self.dialogue = None
+        self.dialogue = self.heard = None
 
     def keep(self, file: Path, earlier: bytes) -> None:
         """Write the talk after the earlier ones, whole or not at all."""
@@ -159,6 +166,8 @@ def _at_terminal(talk: Talk) -> None:
         if command == "/new":
             talk.start_over()
             typer.echo("A new talk.")
+        elif command == "/heard":
+            typer.echo(_heard(talk.heard))
         elif command == "/save":
             _save(talk, rest.strip())
         elif command.startswith("/"):
@@ -178,6 +187,17 @@ def _answer(talk: Talk, text: str) -> None:
     typer.echo("")
     for notice in notices:
         typer.secho(notice, fg="yellow")
+
+
+def _heard(emotions: "tuple[Scored, ...] | None") -> str:
+    """The likeliest emotions, as bars."""
+    if not emotions:
+        return "Say something first."
+    widest = max(len(found.label) for found in emotions)
+    return "\n".join(
+        f"{found.label:>{widest}} {'█' * round(30 * found.probability):<30} {found.probability:.0%}"
+        for found in emotions
+    )
 
 
 def _save(talk: Talk, name: str) -> None:

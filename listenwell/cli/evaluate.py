@@ -147,7 +147,7 @@ def _of_model(
     from listenwell.listener import Listener
 
     reader.check(split)
-    listener = Listener.load(model, recipe=recipe, weights=weights)
+    listener = Listener.load(model, recipe=recipe, weights=weights, understand=False)
     files = model_files(listener.speak, weights)
     run = Run(reader, split, sampling, folder, hash_files(files) if files else None)
     return evaluate_listener(listener, run, embedder)

@@ -34,7 +34,8 @@ def reply(
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     talk = read_history(history) if history else None
-    answer = Listener.load(model, recipe=recipe, weights=weights).reply(
+    # What was heard is only shown as JSON: without that, nobody waits for it.
+    answer = Listener.load(model, recipe=recipe, weights=weights, understand=as_json).reply(
         text,
         history=talk,
         persona=persona_line or (),

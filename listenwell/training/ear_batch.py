@@ -5,24 +5,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from listenwell.annotators.views import Input
 from listenwell.training.order import Rows, lay_out
 
 
 @dataclass(frozen=True)
-class EarPiece:
+class EarPiece(Input):
     """One text and what is known of it."""
 
-    tokens: np.ndarray  # (length,) int32
-    types: np.ndarray  # (length,) int8
     targets: Mapping[str, np.ndarray] = field(default_factory=dict)
     """By head: (labels,) float32, the wanted probabilities."""
     marks: np.ndarray | None = None
     """(length, marked heads) int8: 1 where a word shows the head's level, 0 where not, -1 where unknown."""
 
     weight = 1
-
-    def __len__(self) -> int:
-        return len(self.tokens)
 
 
 @dataclass(frozen=True)

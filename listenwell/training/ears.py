@@ -6,6 +6,7 @@ recipe names them, add what they think of every text to what is known of it (Hin
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import torch
 
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
 from listenwell.annotators.heads import HEADS
+from listenwell.annotators.inference import hear
 from listenwell.annotators.model import (
     ADAPTER,
     HEAD_FILE,
@@ -27,6 +29,7 @@ from listenwell.annotators.model import (
     save_ear,
     with_temperatures,
 )
+from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
 from listenwell.errors import RecipeError
@@ -35,8 +38,7 @@ from listenwell.recipe import read_recipe
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.ear_batch import EarBatch, EarPiece, collate
-from listenwell.training.order import Epoch
-from listenwell.training.recipe import BatchRecipe, EarRecipe, TrainRecipe
+from listenwell.training.recipe import EarRecipe, TrainRecipe
 from listenwell.weights import HUB_FILES
 
 
@@ -44,7 +46,7 @@ class EarTask:
     """An ear and the labelled texts it learns from."""
 
     kind = KIND
-    metrics = ("error", "nll")
+    metrics = ("error", "mean_nll")
     table, counted = "understanding", "texts"
     base_files: tuple[Path, ...] = ()
     collate = staticmethod(collate)
@@ -128,7 +130,7 @@ class EarTask:
             share = right_share(probabilities(logits, question.head, temperature), targets, question.head)
             figures[f"{question.name}, accuracy"] = share
         figures["error"] = 100 - float(np.mean(list(figures.values())))
-        figures["nll"] = float(np.mean(nll))
+        figures["mean_nll"] = float(np.mean(nll))
         figures["texts"] = float(sum(len(pieces) for _, pieces in self._known[split].values()))
         return figures
 
@@ -194,6 +196,7 @@ class EarTask:
                 EarPiece(
                     given.tokens,
                     given.types,
+                    given.last,
                     {name: _target(name, labels) for name, labels in item.labels.items() if name in heads},
                     self._marks(item, given, marked) if marked and item.words else None,
                 )
@@ -208,11 +211,9 @@ class EarTask:
         """Which tokens of the last turn show which level."""
         marks = np.full((len(given), len(heads)), -1, np.int8)
         first, end = given.last
-        marks[first:end] = 0
-        for place, (begin, stop) in enumerate(self.vocabulary.spans(item.view[-1][0])[: end - first]):
-            for number, head in enumerate(heads):
-                if any(begin < last and stop > start for start, last in item.words.get(head, ())):
-                    marks[first + place, number] = 1
+        for number, head in enumerate(heads):
+            shown = marked_pieces(item.view[-1][0], self.vocabulary, item.words.get(head, ()))
+            marks[first:end, number] = shown[: end - first]
         return marks
 
     def _taught(self, labelled: Sequence[Labelled], pieces: Sequence[EarPiece]) -> list[EarPiece]:
@@ -230,10 +231,10 @@ class EarTask:
             ]
             ear, vocabulary = load_ear(folder)
             inputs = encode_views(vocabulary, [labelled[place].view for place in places], ear.config.limit)
-            unlabelled = [EarPiece(given.tokens, given.types) for given in inputs]
-            logits = run_ear(ear.to(self.device), unlabelled, ear.config.heads)
+            heard = hear(ear.to(self.device), inputs)
             for head in set(ear.config.heads) & set(self._settings.heads):
-                found = probabilities(logits[head], head, ear.config.temperature(head)).astype(np.float32)
+                temperature = ear.config.temperature(head)
+                found = probabilities(heard.logits(head), head, temperature).astype(np.float32)
                 for place, row in zip(places, found, strict=True):
                     if head in pieces[place].targets or self._settings.spread:
                         sums[place].setdefault(head, []).append(row)
@@ -245,22 +246,29 @@ class EarTask:
                 mean = np.mean(rows, axis=0)
                 known = piece.targets.get(head)
                 targets[head] = mean if known is None else (1 - share) * known + share * mean
-            taught.append(EarPiece(piece.tokens, piece.types, targets, piece.marks))
+            taught.append(replace(piece, targets=targets))
         return taught
 
     def _run(self, batch: EarBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        return forward(self.model, batch, self.device)
+        """States (rows, length, width) and pooled vectors (texts, width) of a batch."""
+        tokens, types, positions, segments, owners, starts = map(
+            self._to_device,
+            (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts),
+        )
+        states = self.model.states(tokens, types, positions, segments)
+        return states, self.model.pooled(states, owners, starts)
 
     def _logits(self, source: Source, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """By head: logits and targets of the texts that have its label."""
         _, pieces = self._read(source, split)
-        heads = [head for head in source.heads if head in self._settings.heads]
-        logits = run_ear(self.model, pieces, heads)
+        heard = hear(self.model.eval(), pieces)
         self.model.train()
         found = {}
-        for head in heads:
+        for head in source.heads:
             known = [place for place, piece in enumerate(pieces) if head in piece.targets]
-            found[head] = (logits[head][known], np.stack([pieces[place].targets[head] for place in known]))
+            if known:
+                wanted = np.stack([pieces[place].targets[head] for place in known])
+                found[head] = (heard.logits(head, known), wanted)
         return found
 
     def _temperatures(
@@ -282,33 +290,6 @@ def settings_of(recipe: TrainRecipe) -> EarRecipe:
     if recipe.ear is None:
         raise RecipeError("The recipe trains an ear, but says nothing of it.", "Add ear: heads: […].")
     return recipe.ear
-
-
-def forward(ear: Ear, batch: EarBatch, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """States (rows, length, width) and pooled vectors (texts, width) of a batch."""
-    tokens, types, positions, segments, owners, starts = (
-        torch.from_numpy(array).to(device, non_blocking=True)
-        for array in (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts)
-    )
-    states = ear.states(tokens, types, positions, segments)
-    return states, ear.pooled(states, owners, starts)
-
-
-def run_ear(ear: Ear, pieces: Sequence[EarPiece], heads: Sequence[str]) -> dict[str, np.ndarray]:
-    """Logits of every piece, (pieces, labels) by head, in batches of like length."""
-    device = next(ear.parameters()).device
-    tokens = 65_536 if device.type == "cuda" else 4_096
-    numbered = [EarPiece(piece.tokens, piece.types, {"": np.array([n])}) for n, piece in enumerate(pieces)]
-    found = {head: np.zeros((len(pieces), len(HEADS[head].labels)), np.float32) for head in heads}
-    ear.eval()
-    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        for step in Epoch(numbered, collate, BatchRecipe("bucketed", tokens, 8), 0, 0).steps():
-            for batch in step.batches:
-                _, pooled = forward(ear, batch, device)
-                for head in heads:
-                    places = batch.targets[""][1][:, 0]
-                    found[head][places] = ear.logits(pooled, head).float().cpu().numpy()
-    return found
 
 
 def right_share(found: np.ndarray, targets: np.ndarray, head: str) -> float:

@@ -9,6 +9,7 @@ from .helpers import quick
 
 # corpus, split, the file to fill, and how it must begin to be looked at
 FILES = {
+    "newsgroups": ("test", "20news-bydate-test/sci.med/1", b"Subject: Tea\n\n"),
     "empathetic_dialogues": ("train", "train.csv", b"conv_id,utterance_idx,context\n"),
     "empathetic_dialogues_labels": ("train", "utterance_labels.csv", b"conv_id,utterance_idx,label\n"),
     "empathetic_intents": ("train", "train.txt", b""),
