@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from listenwell.weights import find_weights
-from tests.tiny import save_tiny_encoder, save_tiny_llama, write_tiny_gguf
+from tests.tiny import ENCODER, save_tiny_encoder, save_tiny_llama, write_tiny_gguf
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = Path(os.environ.get("LISTENWELL_DATA") or ROOT.parent / "shared" / "data")
@@ -37,6 +37,16 @@ def tiny_gguf(tmp_path_factory):
 def tiny_encoder(tmp_path_factory):
     """A sentence encoder in the layout of all-MiniLM-L6-v2: a BERT of two layers, random weights."""
     return save_tiny_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture
+def installed_encoder(tiny_encoder, monkeypatch):
+    """The tiny encoder stands where the real one is installed."""
+    installed = {ENCODER: tiny_encoder}
+    monkeypatch.setattr(
+        "listenwell.annotators.model.find_weights", lambda base, folder=None: folder or installed[base]
+    )
+    return tiny_encoder
 
 
 @pytest.fixture(scope="session")

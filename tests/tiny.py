@@ -20,6 +20,7 @@ SENTENCES = [
     "That must be hard. What happened to your dog?",
     "I feel alone since I moved to this city. Oh no, that is sad.",
 ] * 5
+ENCODER = "all-minilm-l6-v2"
 BERT_MARKS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 PIECES = """
 i am so sorry happy to hear that is great sad ' t didn ##ing ! . ? my dog died got promoted what happened you
@@ -77,12 +78,8 @@ def encoder_pieces():
     return {piece: number for number, piece in enumerate(known)}
 
 
-def save_tiny_encoder(folder):
-    import torch
-    from transformers import BertConfig, BertModel
-
-    vocabulary = encoder_pieces()
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+def tiny_bert_tokenizer():
+    tokenizer = Tokenizer(models.WordPiece(encoder_pieces(), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -90,17 +87,75 @@ def save_tiny_encoder(folder):
     )
     tokenizer.add_special_tokens([AddedToken(mark, special=True, normalized=False) for mark in BERT_MARKS])
     tokenizer.enable_padding(length=40)  # the real file pads to a fixed length too: it must be undone
+    return tokenizer
+
+
+def save_tiny_encoder(folder, seed=0):
+    import torch
+    from transformers import BertConfig, BertModel
+
+    tokenizer = tiny_bert_tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
-    torch.manual_seed(0)
+    torch.manual_seed(seed)
     config = BertConfig(
-        vocab_size=len(vocabulary),
+        vocab_size=tokenizer.get_vocab_size(),
         hidden_size=16,
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=24,
         max_position_embeddings=64,
+        initializer_range=0.3,  # an untrained encoder that still tells texts apart
     )
     BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def tiny_ear(encoder, heads, lora=False, seed=1, **settings):
+    """An ear over a tiny encoder's folder; its heads, and its adapter, have random opinions."""
+    import torch
+
+    from listenwell.annotators.model import Ear, EarConfig, load_encoder
+
+    config = EarConfig(ENCODER, tuple(heads), **({"limit": 64} | settings))
+    model, _ = load_encoder(ENCODER, encoder)
+    if lora:
+        from listenwell.training.adapters import add_lora
+        from listenwell.training.recipe import LoraRecipe
+
+        model = add_lora(model, LoraRecipe(4, 8, 0.0), ENCODER, "FEATURE_EXTRACTION")
+    ear = Ear(model, config)
+    torch.manual_seed(seed)
+    for name, parameter in ear.named_parameters():
+        if not name.startswith("encoder."):
+            torch.nn.init.normal_(parameter)
+        elif "lora_" in name:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return ear.eval()
+
+
+def sure_ear(encoder, opinions, **settings):
+    """An ear that hears the same in every text: scores of labels by head, all others 0."""
+    import torch
+
+    from listenwell.annotators.heads import HEADS
+
+    ear = tiny_ear(encoder, opinions, **settings)
+    with torch.no_grad():
+        for head, scores in opinions.items():
+            ear.heads[head].weight.zero_()
+            ear.heads[head].bias.zero_()
+            for label, score in scores.items():
+                ear.heads[head].bias[HEADS[head].labels.index(label)] = score
+    return ear
+
+
+def keep_ear(ear, folder):
+    """The ear as a checkpoint."""
+    from listenwell import checkpoint
+    from listenwell.annotators.model import KIND, save_ear
+
+    with checkpoint.writing(folder, KIND) as place:
+        save_ear(ear, place)
     return folder
 
 

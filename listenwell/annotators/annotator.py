@@ -20,10 +20,11 @@ from listenwell.annotators.turn_factors import with_factors
 from listenwell.annotators.views import View, context_view, encode_views
 from listenwell.checkpoint import MANIFEST
 from listenwell.dialogue import Dialogue, Reading, Scored
-from listenwell.errors import CheckpointError, unknown_name
+from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.evaluation.ledger import hash_files
 from listenwell.labels import LEVELS
 from listenwell.runtime.text import Vocabulary
+from listenwell.weights import HUB_FILES, find_weights
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "annotators"
 WINDOW = 256
@@ -74,7 +75,11 @@ class Annotator:
                 raise unknown_name("head", name, HEADS)
         folders = find_ears(folder or SHIPPED)
         ears = [load_ear(place, weights) for place in folders]
-        return cls(ears, heads, hash_files(place / MANIFEST for place in folders))
+        key = hash_files(place / MANIFEST for place in folders)
+        if weights is not None:  # the checkpoints' own sums say nothing of another encoder
+            encoder = find_weights(ears[0][0].config.base, weights)
+            key += hash_files(encoder / name for name in HUB_FILES)
+        return cls(ears, heads, key)
 
     def annotate(self, dialogue: Dialogue, top: int = 5) -> Dialogue:
         """The dialogue with readings on every turn, and factors where they were not known.
@@ -87,6 +92,8 @@ class Annotator:
 
     def annotate_all(self, dialogues: Iterable[Dialogue], top: int = 5) -> Iterator[Dialogue]:
         """The same for many, in order; texts of like length share a batch, equal ones are read once."""
+        if top < 1:
+            raise InputError(f"top is {top}.", "Keep one label or more.")
         source = iter(dialogues)
         while window := list(islice(source, WINDOW)):
             readings = self._readings(window, top)
@@ -140,9 +147,10 @@ class Annotator:
 
 
 def find_ears(folder: Path) -> list[Path]:
-    """The checkpoint that a folder is, or those that lie in it."""
-    if (folder / MANIFEST).is_file():
-        return [folder]
+    """The checkpoint that a folder is, a training run's best one, or those that lie in it."""
+    for place in (folder, folder / "best"):
+        if (place / MANIFEST).is_file():
+            return [place]
     if found := sorted(file.parent for file in folder.glob(f"*/{MANIFEST}")):
         return found
     raise CheckpointError(f"{folder} holds no annotators.", "Name a folder that `listenwell train` made.")

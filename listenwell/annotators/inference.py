@@ -46,14 +46,12 @@ def hear(
     """
     device = next(ear.parameters()).device
     on_gpu = device.type == "cuda"
-    pooled: torch.Tensor | None = None
+    pooled = torch.zeros(len(inputs), int(ear.encoder.config.hidden_size), device=device)
     words: dict[int, np.ndarray] = {}
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         for places in like_lengths([len(given) for given in inputs], GPU_TOKENS if on_gpu else CPU_TOKENS):
             chosen = [inputs[place] for place in places]
             states, vectors = _forward(ear, chosen, device)
-            if pooled is None:
-                pooled = vectors.new_zeros(len(inputs), vectors.shape[1])
             pooled[torch.tensor(places, device=device)] = vectors
             for row, place in enumerate(places):
                 if place in marked:
@@ -62,7 +60,7 @@ def hear(
                     words[place] = found.numpy()
             if advance:
                 advance(len(places))
-    return Heard(ear, torch.zeros(0, 1) if pooled is None else pooled, words)
+    return Heard(ear, pooled, words)
 
 
 def like_lengths(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -13,7 +13,7 @@ import torch
 
 from listenwell import checkpoint
 from listenwell.annotators.heads import HEADS
-from listenwell.errors import InputError, WeightsError
+from listenwell.errors import CheckpointError, InputError, WeightsError
 from listenwell.records import Record, build, dumps
 from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.text import Vocabulary
@@ -63,6 +63,10 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, encoder: Any, config: EarConfig, dropout: float = 0.0) -> None:  # noqa: ANN401
         super().__init__()
+        if config.limit > (places := int(encoder.config.max_position_embeddings)):
+            raise InputError(
+                f"The ear's limit is {config.limit} tokens, but its encoder reads {places}.", "Lower the limit."
+            )
         self.config = config
         self.encoder = encoder
         width = int(encoder.config.hidden_size)
@@ -178,7 +182,8 @@ def save_ear(ear: Ear, folder: Path) -> None:
         from transformers.utils import logging
 
         logging.disable_progress_bar()
-        ear.encoder.save_pretrained(folder)
+        # The embeddings are never trained; peft would ask the hub whether they were.
+        ear.encoder.save_pretrained(folder, save_embedding_layers=False)
         (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
         from safetensors.torch import load_file
 
@@ -205,7 +210,10 @@ def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary
         ear.load_state_dict(_wholes(load_file(saved.path(WHOLE))))
     else:
         merge_lora(encoder, saved.path("adapter_config.json"), saved.path(ADAPTER))
-        ear.load_state_dict(_wholes(load_file(saved.path(HEAD_FILE))), strict=False)
+        own = _wholes(load_file(saved.path(HEAD_FILE)))
+        if strange := sorted(own.keys() ^ ear.own_weights().keys()):
+            raise CheckpointError(f"{folder} lacks or adds the weights {', '.join(strange)}.", "Make it anew.")
+        ear.load_state_dict(own, strict=False)
     return ear.eval(), Vocabulary.from_folder(base)
 
 
@@ -218,7 +226,7 @@ def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarr
     """Calibrated probabilities of a head's labels: (pieces, labels)."""
     scaled = logits / temperature
     if HEADS[head].several:
-        return np.asarray(1 / (1 + np.exp(-scaled)))
+        return np.asarray(np.exp(-np.logaddexp(0.0, -scaled)))  # 1 / (1 + exp(−x)), which overflows
     shifted = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 

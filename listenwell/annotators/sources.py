@@ -48,9 +48,9 @@ class Source:
         """The corpus's reader."""
         return CORPORA.load(self.corpus)(path)
 
-    def files(self, split: str) -> tuple[Path, ...]:
+    def files(self, split: str, path: Path | None = None) -> tuple[Path, ...]:
         """The files a split is read from; missing ones are an error that says how to get them."""
-        return self.reader().check(f"{self.prefix}{split}")
+        return self.reader(path).check(f"{self.prefix}{split}")
 
 
 def _situations(item: Item) -> Iterator[Labelled]:

@@ -62,7 +62,7 @@ def encode_views(vocabulary: Vocabulary, views: Sequence[View], limit: int) -> l
     """Many views as tokens; equal texts are encoded once.
 
     The newest words are kept where a view is longer than `limit` tokens: the last turn loses its end beyond
-    half of the room if others stand before it, then the oldest words go.
+    half of the room if those before it need the rest, then the oldest words go.
     """
     texts = list(dict.fromkeys(text for view in views for text, _ in view))
     known = dict(zip(texts, vocabulary.encode_many(texts), strict=True))
@@ -71,15 +71,16 @@ def encode_views(vocabulary: Vocabulary, views: Sequence[View], limit: int) -> l
 
 
 def _joined(turns: list[tuple[list[int], bool]], marks: Marks, limit: int) -> Input:
-    *before, (latest, own) = turns
+    *earlier, (latest, own) = turns
+    before = [turn for turn in earlier if turn[0]]  # a text such as a zero-width space has no tokens
     room = limit - 2  # the first mark, and the one after the last turn
-    latest = latest[: room // 2 if before and len(latest) > room // 2 else room]
+    latest = latest[: max(room // 2, room - sum(len(words) + 1 for words, _ in before))]
     tokens, types = [*latest, marks.end], [own] * (len(latest) + 1)
     room -= len(latest)
     for words, theirs in reversed(before):
-        kept = words[max(0, len(words) - room + 1) :] if room > 1 else []
-        if not kept:
+        if room < 2:  # a word and its mark
             break
+        kept = words[max(0, len(words) - room + 1) :]
         tokens, types = [*kept, marks.end, *tokens], [theirs] * (len(kept) + 1) + types
         room -= len(kept) + 1
     tokens, types = [marks.begin, *tokens], [types[0], *types]

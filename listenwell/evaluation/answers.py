@@ -1,5 +1,6 @@
 """The figures of one head's answers: how often it is right, and whether its probabilities can be trusted."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,17 @@ class Answers:
     def found(self) -> np.ndarray:
         """Calibrated probabilities."""
         return probabilities(self.logits, self.head, self.temperature)
+
+
+def most_confused(answers: Answers, count: int = 8) -> str:
+    """The pairs of truth and answer that are mistaken most often, each with its number of texts."""
+    head = HEADS[answers.head]
+    if head.several or head.labels is LEVELS:
+        return ""
+    true, given = answers.truth.argmax(axis=1), answers.found.argmax(axis=1)
+    pairs = Counter((int(a), int(b)) for a, b in zip(true, given, strict=True) if a != b)
+    ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))[:count]
+    return ", ".join(f"{head.labels[a]} as {head.labels[b]} {times}" for (a, b), times in ranked)
 
 
 def measure(answers: Answers) -> dict[str, float]:

@@ -5,6 +5,7 @@ Probabilities are calibrated; the calibration error without that is measured too
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from listenwell.annotators.views import encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import InputError
 from listenwell.evaluation import metrics
-from listenwell.evaluation.answers import Answers, measure
+from listenwell.evaluation.answers import Answers, measure, most_confused
 from listenwell.evaluation.ledger import Result, hash_files, surroundings
 from listenwell.evaluation.units import units
 from listenwell.labels import EMOTIONS
@@ -43,6 +44,7 @@ def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int |
     if not folders:
         raise InputError("No annotators were named.", "Name a folder that `listenwell train` made.")
     figures: dict[str, list[tuple[dict[str, float], int]]] = {}
+    confused: dict[str, str] = {}
     conditions: dict[str, str] = {}
     for folder in folders:
         is_bag = open_checkpoint(folder).kind == BAG
@@ -50,24 +52,34 @@ def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int |
         if conditions and made != conditions:
             raise InputError(f"{folder} is made otherwise than those before it.", "Name seeds of one recipe.")
         conditions = made
-        for question, found, count in answers:
-            figures.setdefault(question.name, []).append((found, count))
+        for question, given in answers:
+            figures.setdefault(question.name, []).append((given.figures, given.count))
+            confused.setdefault(question.name, given.confused)
     shared = {"seeds": str(len(folders)), "limit": f"{limit} texts a source" if limit else "none"}
     sums = hash_files(place / name for place in folders for name in [MANIFEST, *open_checkpoint(place).sums])
-    about: dict[str, Any] = {
-        "task": TASK,
-        "conditions": tuple({"count": "texts", **shared, **conditions}.items()),
-        "checkpoint": sums,
-        **surroundings(),
-    }
-    return [
-        _result(QUESTIONS_AND_HAND[name], seeds, split, about | {"system": f"{name}: {system}"})
-        for name, seeds in figures.items()
-    ]
+    about: dict[str, Any] = {"task": TASK, "checkpoint": sums, **surroundings()}
+    results = []
+    for name, seeds in figures.items():
+        said = {"count": "texts", **shared, **conditions}
+        if confused[name]:
+            said["most confused by the first seed"] = confused[name]
+        row = {"system": f"{name}: {system}", "conditions": tuple(said.items())}
+        results.append(_result(QUESTIONS_AND_HAND[name], seeds, split, about | row))
+    return results
 
 
-Answered = Iterator[tuple[Question, dict[str, float], int]]
-"""Each question with its figures, and how many texts were asked."""
+@dataclass(frozen=True)
+class Given:
+    """What one model answered to one question."""
+
+    figures: dict[str, float]
+    count: int
+    """How many texts were asked."""
+    confused: str
+    """The commonest mistakes, in words."""
+
+
+Answered = Iterator[tuple[Question, Given]]
 
 
 def _of_ear(folder: Path, split: str, limit: int | None) -> tuple[dict[str, str], Answered]:
@@ -89,12 +101,12 @@ def _of_bag(folder: Path, split: str, limit: int | None) -> tuple[dict[str, str]
     labelled = _labelled(question.source, split)[:limit]
     found = bag.probabilities([bag.features.of(item.view[0][0]) for item in labelled])
     truth = np.stack([_truth("emotion", item.labels["emotion"]) for item in labelled])
-    figures = measure(Answers("emotion", np.log(np.maximum(found, 1e-12)), truth, 1.0))
+    answers = Answers("emotion", np.log(np.maximum(found, 1e-12)), truth, 1.0)
     conditions = {
         "probabilities": "as they are",
         "model": f"mean of word vectors, {len(bag.config.words):,} words, {bag.config.dimensions} dimensions",
     }
-    return conditions, iter([(question, figures, len(labelled))])
+    return conditions, iter([(question, Given(measure(answers), len(labelled), most_confused(answers)))])
 
 
 BY_HAND = Question("dialogue act, by hand", "act", "hand")
@@ -131,7 +143,7 @@ def _answers(ear: Ear, vocabulary: Vocabulary, split: str, limit: int | None) ->
                 figures["rationale_f1"] = _rationales(question.head, labelled, heard, ear, vocabulary)
             if question == BY_HAND:
                 figures |= _unseen(answers, [labelled[place] for place in known])
-            yield question, figures, len(known)
+            yield question, Given(figures, len(known), most_confused(answers))
 
 
 def _labelled(source: str, split: str) -> list[Labelled]:

@@ -19,10 +19,11 @@ def merge_lora(model: Any, config: Path, weights: Path) -> None:  # noqa: ANN401
     from safetensors.torch import load_file
 
     settings = json.loads(config.read_text(encoding="utf-8"))
-    if settings.get("use_dora") or settings.get("use_rslora") or settings.get("alpha_pattern"):
+    tensors = {name: value.float() for name, value in load_file(weights).items()}
+    more = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
+    if any(map(settings.get, more)) or not all(".lora_A." in n or ".lora_B." in n for n in tensors):
         raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
     scale = settings["lora_alpha"] / settings["r"]
-    tensors = {name: value.float() for name, value in load_file(weights).items()}
     layers = dict(model.named_modules())
     with torch.no_grad():
         for name, down in tensors.items():

@@ -32,7 +32,7 @@ from listenwell.annotators.model import (
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
-from listenwell.errors import RecipeError
+from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
 from listenwell.recipe import read_recipe
 from listenwell.runtime.text import Vocabulary
@@ -59,7 +59,7 @@ class EarTask:
             source for source in SOURCES.values() if set(source.heads) & set(self._settings.heads)
         ]
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
-        self._weights = dict(self._settings.weights)
+        self._weights, self._paths = dict(self._settings.weights), dict(self._settings.paths)
         self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
         self._train = self._training_pieces()
 
@@ -74,11 +74,15 @@ class EarTask:
             settings.limit,
             marks_words=settings.words > 0,
         )
+        paths = dict(settings.paths)
+        for name in paths:
+            if name not in SOURCES:
+                raise unknown_name("source", name, SOURCES)
         for source in SOURCES.values():
             if set(source.heads) & set(settings.heads):
                 for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
                     if split:
-                        source.files(split)  # before minutes are spent on the others
+                        source.files(split, paths.get(source.name))  # before minutes are spent on the others
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
@@ -156,7 +160,7 @@ class EarTask:
         for source in self._sources:
             for split in (data.train, data.valid, None if shaping else data.test):
                 if split:
-                    yield from source.files(split)
+                    yield from source.files(split, self._paths.get(source.name))
 
     def conditions(self) -> dict[str, str]:
         """How the ear was taught."""
@@ -187,7 +191,9 @@ class EarTask:
         """A source's labelled texts that our heads know, as pieces; read once."""
         if source.name not in self._known.setdefault(split, {}):
             heads = set(self._settings.heads)
-            every = (item for item in source.read(split) if heads & set(item.labels))
+            every = (
+                item for item in source.read(split, self._paths.get(source.name)) if heads & set(item.labels)
+            )
             labelled = list(islice(every, self.recipe.data.limit))
             limit = self.model.config.limit
             inputs = encode_views(self.vocabulary, [item.view for item in labelled], limit)

@@ -102,6 +102,8 @@ class EarRecipe:
     """How much a head's loss counts, by name; 1 otherwise."""
     repeat: tuple[tuple[str, int], ...] = ()
     """How often a source's texts stand in an epoch, by the source's name; once otherwise."""
+    paths: tuple[tuple[str, Path], ...] = ()
+    """Your own data in a corpus's format, by the source's name (`annotators.sources.SOURCES`)."""
     words: float = 0.0
     """How much marking words (EPITOME's rationales) counts; 0 leaves it out."""
     teachers: tuple[Path, ...] = ()

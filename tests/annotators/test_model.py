@@ -1,0 +1,295 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from listenwell import checkpoint
+from listenwell.annotators.inference import hear, like_lengths
+from listenwell.annotators.model import (
+    Ear,
+    EarConfig,
+    load_ear,
+    load_encoder,
+    probabilities,
+    with_temperatures,
+)
+from listenwell.annotators.views import encode_views
+from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.runtime.text import Vocabulary
+from listenwell.training.ear_batch import EarPiece, collate
+from tests.tiny import ENCODER, keep_ear, tiny_bert_tokenizer, tiny_ear
+
+HEADS = ("emotion", "act", "goemotions", "exploration")
+TEXTS = [
+    (("I am so sad", False),),
+    (("My dog died.", False), ("So sorry to hear that!", True)),
+    (
+        ("What happened?", True),
+        ("my dog died", False),
+        ("I am sorry", True),
+        ("thank you for asking me", False),
+    ),
+    (("!", True),),
+]
+
+
+def inputs(encoder=None, texts=TEXTS, limit=64):
+    vocabulary = Vocabulary.from_folder(encoder) if encoder else Vocabulary(tiny_bert_tokenizer())
+    return encode_views(vocabulary, texts, limit)
+
+
+def logits(ear, given):
+    heard = hear(ear, given)
+    return np.concatenate([heard.logits(head) for head in ear.config.heads], axis=1)
+
+
+def packed(ear, given, rows, width, height=0):
+    """The logits of texts laid out in rows, in the order of the texts."""
+    batch = collate([EarPiece(one.tokens, one.types, one.last) for one in given], rows, width, height)
+    tensors = [torch.from_numpy(a) for a in (batch.tokens, batch.types, batch.positions, batch.segments)]
+    with torch.inference_mode():
+        pooled = ear.pooled(ear.states(*tensors), *map(torch.from_numpy, (batch.owners, batch.starts)))
+        found = torch.cat([ear.logits(pooled, head) for head in ear.config.heads], dim=1).numpy()
+    back = np.zeros_like(found)
+    back[[number for row in rows for number in row]] = found
+    return back
+
+
+@pytest.fixture(scope="module")
+def llama_ear(tiny_llama):
+    encoder, _ = load_encoder("smollm2-135m-instruct", tiny_llama)
+    torch.manual_seed(2)
+    return Ear(encoder, EarConfig("smollm2-135m-instruct", ("act",), "last", 64)).eval()
+
+
+@pytest.mark.parametrize("pooling", ["mean", "first", "last"])
+def test_no_neighbour_and_no_padding_changes_a_text(tiny_encoder, pooling):
+    ear, given = tiny_ear(tiny_encoder, HEADS, pooling=pooling), inputs()
+    alone = np.concatenate([logits(ear, [one]) for one in given])
+    assert np.abs(alone[0] - alone[1]).max() > 0.1  # texts are not all alike
+    close = {"rtol": 0, "atol": 2e-5}
+    np.testing.assert_allclose(logits(ear, given), alone, **close)
+    np.testing.assert_allclose(logits(ear, given[::-1])[::-1], alone, **close)
+    np.testing.assert_allclose(packed(ear, given, [[0], [1], [2], [3]], 60), alone, **close)
+    np.testing.assert_allclose(packed(ear, given, [[2, 0, 1, 3]], 60), alone, **close)
+    np.testing.assert_allclose(packed(ear, given, [[3, 1], [0, 2]], 50, height=4), alone, **close)
+
+
+def test_a_causal_model_hears_nothing_of_its_neighbours_either(llama_ear, tiny_llama):
+    given = inputs(tiny_llama, TEXTS[:3])
+    alone = np.concatenate([logits(llama_ear, [one]) for one in given])
+    close = {"rtol": 0, "atol": 2e-5}
+    width = sum(map(len, given))
+    np.testing.assert_allclose(logits(llama_ear, given), alone, **close)
+    np.testing.assert_allclose(packed(llama_ear, given, [[1, 2, 0]], width + 3, 2), alone, **close)
+
+
+def test_a_causal_model_reads_from_left_to_right(llama_ear, tiny_llama):
+    one, two = inputs(tiny_llama, [(("I am so sad", False),), (("I am so happy", False),)])
+    tensors = [
+        [
+            torch.from_numpy(np.asarray(a, np.int64))[None]
+            for a in (x.tokens, x.types, range(len(x)), [1] * len(x))
+        ]
+        for x in (one, two)
+    ]
+    first, second = (llama_ear.states(*given)[0] for given in tensors)
+    shared = next(n for n, (a, b) in enumerate(zip(one.tokens, two.tokens, strict=False)) if a != b)
+    assert torch.allclose(first[:shared], second[:shared], atol=1e-5)
+    assert not torch.allclose(first[shared], second[shared], atol=1e-2)
+
+
+def test_who_said_it_is_heard(tiny_encoder):
+    ear = tiny_ear(tiny_encoder, ["act"])
+    own, others = inputs(texts=[(("I am sorry", True),), (("I am sorry", False),)])
+    assert own.tokens.tolist() == others.tokens.tolist()
+    assert np.abs(logits(ear, [own]) - logits(ear, [others])).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("pooling", "wanted"),
+    [
+        ("mean", [[2.0, 20.0], [4.5, 45.0], [6.0, 60.0]]),
+        ("first", [[1.0, 10.0], [4.0, 40.0], [6.0, 60.0]]),
+        ("last", [[3.0, 30.0], [5.0, 50.0], [6.0, 60.0]]),
+    ],
+)
+def test_pooling_worked_by_hand(tiny_encoder, pooling, wanted):
+    ear = tiny_ear(tiny_encoder, ["act"], pooling=pooling)
+    # Two rows of five places: 1 2 3 | 4 5 and 6, padding of 9.
+    numbers = torch.tensor([[1.0, 2, 3, 4, 5], [6, 9, 9, 9, 9]])
+    states = torch.stack([numbers, 10 * numbers], dim=2)
+    owners = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])
+    assert ear.pooled(states, owners, torch.tensor([0, 3, 5])).tolist() == wanted
+
+
+@pytest.mark.parametrize("lora", [True, False])
+def test_saved_and_loaded_it_hears_the_same(tiny_encoder, tmp_path, lora):
+    ear, given = tiny_ear(tiny_encoder, HEADS, lora, marks_words=True, pooling="first"), inputs()
+    with_temperatures(ear, {"act": 1.25, "emotion": 0.5})
+    back, vocabulary = load_ear(keep_ear(ear, tmp_path / "ear"), tiny_encoder)
+    assert back.config == ear.config
+    assert (back.config.temperature("act"), back.config.temperature("exploration")) == (1.25, 1.0)
+    assert not back.training
+    assert vocabulary.special("[CLS]") == 2
+    np.testing.assert_allclose(logits(back, given), logits(ear, given), rtol=0, atol=0.02)
+    first, second = (hear(one, given, [1]).words(1) for one in (ear, back))
+    np.testing.assert_allclose(first, second, rtol=0, atol=0.01)
+    # fp16 is near, another ear is far.
+    other = tiny_ear(tiny_encoder, HEADS, lora, seed=2, pooling="first")
+    assert np.abs(logits(other, given) - logits(ear, given)).max() > 1
+    if lora:
+        plain = tiny_ear(tiny_encoder, HEADS, pooling="first")
+        plain.heads.load_state_dict(ear.heads.state_dict())
+        assert np.abs(logits(plain, given) - logits(ear, given)).max() > 0.1  # the adapter matters
+
+
+def test_a_checkpoint_holds_half_precision_and_no_form(tiny_encoder, tmp_path):
+    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora=True), tmp_path / "ear")
+    assert {file.name for file in folder.iterdir()} == {
+        "adapter_config.json",
+        "adapter_model.safetensors",
+        "checkpoint.json",
+        "config.json",
+        "heads.safetensors",
+    }
+    for name in ("adapter_model.safetensors", "heads.safetensors"):
+        assert {value.dtype for value in load_file(folder / name).values()} == {torch.float16}
+    assert not any(name.startswith("encoder.") for name in load_file(folder / "heads.safetensors"))
+    # A name, no place on this machine.
+    assert str(tiny_encoder) not in (folder / "adapter_config.json").read_text()
+    assert json.loads((folder / "adapter_config.json").read_text())["base_model_name_or_path"] == ENCODER
+
+
+def test_words_are_marked_in_the_last_turn_alone(tiny_encoder):
+    ear, given = tiny_ear(tiny_encoder, ("act", "exploration", "interpretation"), marks_words=True), inputs()
+    assert ear.config.marked == ("exploration", "interpretation")
+    found = hear(ear, given, {1, 3})
+    assert found.words(1).shape == (6, 2)  # so sorry to hear that !
+    assert found.words(3).shape == (1, 2)
+    with pytest.raises(KeyError):
+        found.words(0)
+    np.testing.assert_allclose(found.words(1), hear(ear, [given[1]], [0]).words(0), atol=2e-5)
+    states = ear.states(
+        *(torch.from_numpy(np.asarray(a, np.int64))[None] for a in (given[1].tokens, given[1].types)),
+        torch.arange(len(given[1]))[None],
+        torch.ones(1, len(given[1]), dtype=torch.long),
+    )
+    first, end = given[1].last
+    by_hand = ear.words(states[0, first:end]).sigmoid().detach().numpy()
+    np.testing.assert_allclose(found.words(1), by_hand, atol=2e-5)
+
+
+def test_an_ear_that_marks_no_words_says_so(tiny_encoder):
+    ear = tiny_ear(tiny_encoder, ["exploration"])
+    assert ear.config.marked == () and ear.words is None
+    with pytest.raises(InputError, match="marks no words.*marks_words"):
+        hear(ear, inputs(), [0])
+
+
+def test_batches_are_of_like_length_and_hold_every_text_once():
+    lengths = [3, 9, 2, 9, 1, 4]
+    # 9 + 9, then 4 with 3 and 2 beside it: 12 of 18 with padding, then 1 makes 16.
+    assert list(like_lengths(lengths, 18)) == [[1, 3], [5, 0, 2, 4]]
+    assert list(like_lengths(lengths, 1)) == [[1], [3], [5], [0], [2], [4]]  # one too long is alone
+    assert list(like_lengths([], 18)) == []
+
+
+def test_nothing_heard_is_nothing_answered(tiny_encoder):
+    assert hear(tiny_ear(tiny_encoder, ["act"]), []).logits("act").shape == (0, 9)
+
+
+def test_progress_is_told_batch_by_batch(tiny_encoder):
+    told = []
+    hear(tiny_ear(tiny_encoder, ["act"]), inputs() * 20, advance=told.append)
+    assert sum(told) == 80 and len(told) > 1
+
+
+def test_probabilities_worked_by_hand():
+    scores = np.log(np.array([[1.0, 4.0, 9.0]]))
+    assert probabilities(scores, "exploration", 1.0)[0] == pytest.approx([1 / 14, 4 / 14, 9 / 14])
+    assert probabilities(scores, "exploration", 2.0)[0] == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+    several = np.zeros((1, 28))
+    several[0, :2] = np.log([3.0, 1 / 9])
+    assert probabilities(several, "goemotions", 1.0)[0, :3] == pytest.approx([3 / 4, 1 / 10, 1 / 2])
+    assert probabilities(several, "goemotions", 2.0)[0, 1] == pytest.approx(1 / 4)
+
+
+@pytest.mark.parametrize("head", ["act", "goemotions"])
+def test_very_sure_logits_overflow_nothing(head):
+    labels = {"act": 9, "goemotions": 28}[head]
+    scores = np.full((1, labels), -5000, np.float32)
+    scores[0, 0] = 5000
+    with np.errstate(over="raise", invalid="raise"):
+        found = probabilities(scores, head, 0.05)[0]
+    assert found[0] == 1 and not found[1:].any()
+
+
+def test_the_encoders_dropout_acts_in_training_only(tiny_encoder):
+    (given,) = inputs(texts=TEXTS[:1])
+    for dropout in (0.0, 0.5):
+        encoder, _ = load_encoder(ENCODER, tiny_encoder, dropout)
+        ear = Ear(encoder, EarConfig(ENCODER, ("act",), limit=64))
+        assert np.array_equal(logits(ear.eval(), [given]), logits(ear, [given]))
+        ear.train()
+        assert np.array_equal(logits(ear, [given]), logits(ear, [given])) == (dropout == 0)
+
+
+def test_the_heads_dropout_acts_in_training_only(tiny_encoder):
+    encoder, _ = load_encoder(ENCODER, tiny_encoder)
+    ear, given = Ear(encoder, EarConfig(ENCODER, ("act",), limit=64), dropout=0.5), inputs()
+    assert np.array_equal(logits(ear.eval(), given), logits(ear, given))
+    assert not np.array_equal(logits(ear.train(), given), logits(ear, given))
+
+
+def test_a_config_is_checked_and_goes_to_json_and_back():
+    config = EarConfig(ENCODER, ("act", "tone"), "last", 100, True, (("act", 1.5),))
+    assert EarConfig.from_json(config.to_json()) == config
+    with pytest.raises(InputError, match=r"no head 'mood'.*emotion, response"):
+        EarConfig(ENCODER, ("mood",))
+    with pytest.raises(InputError, match="pooling is 'max'.*mean, first, last"):
+        EarConfig(ENCODER, ("act",), "max")
+
+
+def test_checkpoints_that_cannot_be_used(tiny_encoder, tmp_path):
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "ear")
+    weights = folder / "heads.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-4] + b"oops")
+    with pytest.raises(CheckpointError, match=r"heads\.safetensors is damaged"):
+        load_ear(folder, tiny_encoder)
+    weights.unlink()
+    with pytest.raises(CheckpointError, match=r"lacks heads\.safetensors"):
+        load_ear(folder, tiny_encoder)
+    with checkpoint.writing(tmp_path / "other", "bag") as place:
+        (place / "config.json").write_text("{}")
+    with pytest.raises(CheckpointError, match="a 'bag' checkpoint, not 'ear'"):
+        load_ear(tmp_path / "other", tiny_encoder)
+    with pytest.raises(CheckpointError, match="no such folder"):
+        load_ear(tmp_path / "nowhere", tiny_encoder)
+
+
+def test_a_head_without_weights_is_not_made_up(tiny_encoder, tmp_path):
+    whole = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True), tmp_path / "whole")
+    kept = {
+        name: value for name, value in load_file(whole / "heads.safetensors").items() if "tone" not in name
+    }
+    with checkpoint.writing(tmp_path / "half", "ear") as place:
+        for name in ("adapter_config.json", "adapter_model.safetensors", "config.json"):
+            (place / name).write_bytes((whole / name).read_bytes())
+        save_file(kept, place / "heads.safetensors")
+    with pytest.raises(CheckpointError, match=r"heads\.tone"):
+        load_ear(tmp_path / "half", tiny_encoder)
+
+
+def test_a_folder_that_is_no_encoder_is_named(tmp_path, tiny_encoder):
+    for file in tiny_encoder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes()[:20])
+    with pytest.raises(WeightsError, match="no encoder that can be read.*all-MiniLM-L6-v2"):
+        load_encoder(ENCODER, tmp_path)
+
+
+def test_more_tokens_than_the_encoder_has_places_are_refused(tiny_encoder):
+    with pytest.raises(InputError, match=r"limit is 65.*64"):
+        tiny_ear(tiny_encoder, ["act"], limit=65)
