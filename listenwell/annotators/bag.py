@@ -19,6 +19,7 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.metrics import words
 from listenwell.records import Record
 
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "bag_emotion"
 KIND = "bag"
 """The kind of its checkpoints."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -102,9 +103,9 @@ class BagClassifier:
         )
 
     @classmethod
-    def load(cls, folder: Path) -> "BagClassifier":
-        """Open a checkpoint, every file of it checked against its sum."""
-        return cls.read(open_checkpoint(folder, KIND).folder)
+    def load(cls, folder: Path | None = None) -> "BagClassifier":
+        """Open a checkpoint, every file of it checked against its sum; without one, the shipped emotions."""
+        return cls.read(open_checkpoint(folder or SHIPPED, KIND).folder)
 
     @classmethod
     def read(cls, folder: Path) -> "BagClassifier":

@@ -25,6 +25,12 @@ class Heard:
             found: np.ndarray = self._ear.logits(chosen, head).float().cpu().numpy()
         return found
 
+    @property
+    def pooled(self) -> np.ndarray:
+        """The encoder's vector of each text: (texts, width) float32."""
+        found: np.ndarray = self._pooled.float().cpu().numpy()
+        return found
+
     def words(self, place: int) -> np.ndarray:
         """How likely each word piece of the last turn shows each marked head's level: (pieces, heads)."""
         return self._words[place]

@@ -65,7 +65,8 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         if config.limit > (places := int(encoder.config.max_position_embeddings)):
             raise InputError(
-                f"The ear's limit is {config.limit} tokens, but its encoder reads {places}.", "Lower the limit."
+                f"The ear's limit is {config.limit} tokens, but its encoder reads {places}.",
+                "Lower the limit.",
             )
         self.config = config
         self.encoder = encoder
@@ -212,7 +213,9 @@ def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary
         merge_lora(encoder, saved.path("adapter_config.json"), saved.path(ADAPTER))
         own = _wholes(load_file(saved.path(HEAD_FILE)))
         if strange := sorted(own.keys() ^ ear.own_weights().keys()):
-            raise CheckpointError(f"{folder} lacks or adds the weights {', '.join(strange)}.", "Make it anew.")
+            raise CheckpointError(
+                f"{folder} lacks or adds the weights {', '.join(strange)}.", "Make it anew."
+            )
         ear.load_state_dict(own, strict=False)
     return ear.eval(), Vocabulary.from_folder(base)
 

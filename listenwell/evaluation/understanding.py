@@ -55,6 +55,8 @@ def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int |
         for question, given in answers:
             figures.setdefault(question.name, []).append((given.figures, given.count))
             confused.setdefault(question.name, given.confused)
+    if not figures:
+        raise InputError(f"No text of {split} has a label that these heads know.", "Raise the limit.")
     shared = {"seeds": str(len(folders)), "limit": f"{limit} texts a source" if limit else "none"}
     sums = hash_files(place / name for place in folders for name in [MANIFEST, *open_checkpoint(place).sums])
     about: dict[str, Any] = {"task": TASK, "checkpoint": sums, **surroundings()}
@@ -132,6 +134,8 @@ def _answers(ear: Ear, vocabulary: Vocabulary, split: str, limit: int | None) ->
             heard = hear(ear, inputs, marked, advance)
         for question in wanted:
             known = [place for place, item in enumerate(labelled) if question.head in item.labels]
+            if not known:
+                continue  # a small sample may hold no label of it
             answers = Answers(
                 question.head,
                 heard.logits(question.head, known),

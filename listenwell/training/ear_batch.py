@@ -17,6 +17,8 @@ class EarPiece(Input):
     """By head: (labels,) float32, the wanted probabilities."""
     marks: np.ndarray | None = None
     """(length, marked heads) int8: 1 where a word shows the head's level, 0 where not, -1 where unknown."""
+    pooled: np.ndarray | None = None
+    """(width,) float32: what the encoder makes of it, where that is known because only heads learn."""
 
     weight = 1
 
@@ -31,6 +33,8 @@ class EarBatch(Rows):
     """By head: (known,) numbers of the texts it has labels for, and (known, labels) wanted probabilities."""
     marks: tuple[np.ndarray, np.ndarray] | None
     """(places,) flat places of words, and (places, marked heads) 0 or 1."""
+    pooled: np.ndarray | None = None
+    """(texts, width), where the encoder need not be run."""
 
     @property
     def weight(self) -> int:
@@ -46,6 +50,7 @@ def collate(
     chosen = [pieces[index] for row in rows for index in row]
     types = np.zeros(laid.tokens.size, np.int64)
     owners = np.full(laid.tokens.size, len(chosen), np.int64)
+    known_already = [piece.pooled for piece in chosen if piece.pooled is not None]
     known: dict[str, tuple[list[int], list[np.ndarray]]] = {}
     places, marks = list[np.ndarray](), list[np.ndarray]()
     for number, (start, piece) in enumerate(zip(laid.starts, chosen, strict=True)):
@@ -65,4 +70,5 @@ def collate(
         owners=owners,
         targets={head: (np.array(n), np.stack(wanted)) for head, (n, wanted) in known.items()},
         marks=(np.concatenate(places), np.concatenate(marks)) if places else None,
+        pooled=np.stack(known_already) if len(known_already) == len(chosen) > 0 else None,
     )

@@ -32,9 +32,11 @@ from listenwell.annotators.model import (
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
+from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
 from listenwell.recipe import read_recipe
+from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.ear_batch import EarBatch, EarPiece, collate
@@ -55,9 +57,9 @@ class EarTask:
         self.model = ear.to(device)
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
         self._settings = settings_of(recipe)
-        self._sources = [
-            source for source in SOURCES.values() if set(source.heads) & set(self._settings.heads)
-        ]
+        self._heads = self._settings.only or self._settings.heads
+        """Those that learn."""
+        self._sources = _sources_of(self._heads)
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
         self._weights, self._paths = dict(self._settings.weights), dict(self._settings.paths)
         self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
@@ -78,15 +80,19 @@ class EarTask:
         for name in paths:
             if name not in SOURCES:
                 raise unknown_name("source", name, SOURCES)
-        for source in SOURCES.values():
-            if set(source.heads) & set(settings.heads):
-                for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
-                    if split:
-                        source.files(split, paths.get(source.name))  # before minutes are spent on the others
+        for source in _sources_of(settings.only or settings.heads):
+            for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
+                if split:
+                    source.files(split, paths.get(source.name))  # before minutes are spent on the others
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
         ear = Ear(encoder, config, settings.dropout)
+        if settings.start:
+            begin_from(ear, settings.start)
+        for name, parameter in ear.named_parameters():
+            if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
+                parameter.requires_grad_(False)
         task = cls(ear, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = tuple(folder / name for name in HUB_FILES)
         return task
@@ -97,16 +103,10 @@ class EarTask:
 
     def loss_sum(self, batch: EarBatch) -> torch.Tensor:
         """The summed cross-entropy against the wanted probabilities, over texts and heads."""
+        if batch.pooled is not None:
+            return self._head_losses(batch, self._to_device(batch.pooled))
         states, pooled = self._run(batch)
-        total = pooled.new_zeros(())
-        for head, (numbers, wanted) in batch.targets.items():
-            logits = self.model.logits(pooled[self._to_device(numbers)], head).float()
-            targets = self._to_device(wanted)
-            if HEADS[head].several:
-                loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
-            else:
-                loss = -(targets * logits.log_softmax(dim=1)).sum()
-            total = total + self._weights.get(head, 1.0) * loss
+        total = self._head_losses(batch, pooled)
         if batch.marks is not None and self.model.words is not None:
             places, marks = map(self._to_device, batch.marks)
             logits = self.model.word_logits(states.flatten(0, 1)[places])
@@ -117,6 +117,18 @@ class EarTask:
             total = total + self._settings.words * loss.mean() * batch.weight
         return total
 
+    def _head_losses(self, batch: EarBatch, pooled: torch.Tensor) -> torch.Tensor:
+        total = pooled.new_zeros(())
+        for head, (numbers, wanted) in batch.targets.items():
+            logits = self.model.logits(pooled[self._to_device(numbers)], head).float()
+            targets = self._to_device(wanted)
+            if HEADS[head].several:
+                loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
+            else:
+                loss = -(targets * logits.log_softmax(dim=1)).sum()
+            total = total + self._weights.get(head, 1.0) * loss
+        return total
+
     def measure(self, split: str) -> dict[str, float]:
         """Each question's accuracy, the mean error over questions, and the mean log-likelihood.
 
@@ -124,10 +136,13 @@ class EarTask:
         """
         found = {source.name: self._logits(source, split) for source in self._sources}
         if split == self.recipe.data.valid:
-            with_temperatures(self.model, self._temperatures(found))
+            known = dict(self.model.config.temperatures)
+            with_temperatures(self.model, known | self._temperatures(found))
         figures: dict[str, float] = {}
         nll = []
-        for question in questions_of(self._settings.heads):
+        for question in questions_of(self._heads):
+            if question.head not in found[question.source]:
+                continue  # a small split may hold no label of it
             logits, targets = found[question.source][question.head]
             temperature = self.model.config.temperature(question.head)
             nll.append(negative_log_likelihood(logits, targets, question.head, temperature))
@@ -185,12 +200,16 @@ class EarTask:
             taught = self._taught([item for item, _, _ in chosen], [piece for _, piece, _ in chosen])
         else:
             taught = [piece for _, piece, _ in chosen]
+        if settings.only:  # the encoder stays: it is run once, not in every epoch
+            vectors = hear(self.model.eval(), taught).pooled
+            self.model.train()
+            taught = [replace(piece, pooled=row) for piece, row in zip(taught, vectors, strict=True)]
         return [piece for piece, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]
 
     def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[EarPiece]]:
         """A source's labelled texts that our heads know, as pieces; read once."""
         if source.name not in self._known.setdefault(split, {}):
-            heads = set(self._settings.heads)
+            heads = set(self._heads)
             every = (
                 item for item in source.read(split, self._paths.get(source.name)) if heads & set(item.labels)
             )
@@ -238,7 +257,7 @@ class EarTask:
             ear, vocabulary = load_ear(folder)
             inputs = encode_views(vocabulary, [labelled[place].view for place in places], ear.config.limit)
             heard = hear(ear.to(self.device), inputs)
-            for head in set(ear.config.heads) & set(self._settings.heads):
+            for head in set(ear.config.heads) & set(self._heads):
                 temperature = ear.config.temperature(head)
                 found = probabilities(heard.logits(head), head, temperature).astype(np.float32)
                 for place, row in zip(places, found, strict=True):
@@ -268,27 +287,64 @@ class EarTask:
         """By head: logits and targets of the texts that have its label."""
         _, pieces = self._read(source, split)
         heard = hear(self.model.eval(), pieces)
-        self.model.train()
         found = {}
         for head in source.heads:
             known = [place for place, piece in enumerate(pieces) if head in piece.targets]
             if known:
                 wanted = np.stack([pieces[place].targets[head] for place in known])
                 found[head] = (heard.logits(head, known), wanted)
+        self.model.train()  # after the heads were asked: they have dropout too
         return found
 
     def _temperatures(
         self, found: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
     ) -> dict[str, float]:
         fitted = {}
-        for head in self._settings.heads:
-            parts = [known[head] for known in found.values() if head in known]
+        for head in self._heads:
+            if not (parts := [known[head] for known in found.values() if head in known]):
+                continue
             logits, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             fitted[head] = fit_temperature(logits, targets, head)
         return fitted
 
     def _to_device(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
+
+
+def _sources_of(heads: Sequence[str]) -> list[Source]:
+    return [source for source in SOURCES.values() if set(source.heads) & set(heads)]
+
+
+def begin_from(ear: Ear, folder: Path) -> None:
+    """Give an ear the weights of a trained one; heads that this did not have begin anew.
+
+    Args:
+        ear: an encoder with an adapter of the same form, or without one: then theirs is merged into it.
+        folder: the trained one's checkpoint.
+    """
+    from safetensors.torch import load_file
+
+    saved = open_checkpoint(folder, KIND)
+    config = EarConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
+    if (config.base, config.pooling) != (ear.config.base, ear.config.pooling):
+        raise RecipeError(f"{folder} has another base or pooling than the recipe.", "Let them agree.")
+    has_adapter = hasattr(ear.encoder, "peft_config")
+    if WHOLE in saved.sums:
+        if has_adapter:
+            raise RecipeError(
+                f"{folder} has no adapter.", "Leave `lora` out of the recipe, or begin elsewhere."
+            )
+        weights = load_file(saved.path(WHOLE))
+    else:
+        weights = load_file(saved.path(HEAD_FILE))
+        if has_adapter:
+            load_lora(ear.encoder, saved.path(ADAPTER))
+        else:
+            merge_lora(ear.encoder, saved.path("adapter_config.json"), saved.path(ADAPTER))
+    own = ear.state_dict()
+    ear.load_state_dict({name: value.float() for name, value in weights.items() if name in own}, strict=False)
+    known = {name: value for name, value in config.temperatures if name in ear.config.heads}
+    with_temperatures(ear, known)
 
 
 def settings_of(recipe: TrainRecipe) -> EarRecipe:

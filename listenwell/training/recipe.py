@@ -112,6 +112,10 @@ class EarRecipe:
     """The teachers' share of a target; the rest is what is known."""
     spread: bool = False
     """Learn the teachers' thoughts also on texts whose label for a head is not known."""
+    start: Path | None = None
+    """A trained ear to go on from, such as the shipped one: listenwell/pretrained/annotators."""
+    only: tuple[str, ...] = ()
+    """Heads that learn alone, while the encoder and the other heads stay as `start` has them."""
     leave_out: tuple[int, int] | None = None
     """(k, n): learn without part k of n of the data, so as to be a fair teacher for it."""
 
@@ -121,6 +125,12 @@ class EarRecipe:
         _within("ear.limit", self.limit, 8, 100_000)
         _within("ear.dropout", self.dropout, 0, 0.99)
         _within("ear.teacher_share", self.teacher_share, 0, 1)
+        if self.only and (self.start is None or not set(self.only) <= set(self.heads)):
+            raise RecipeError(
+                "ear.only needs ear.start, and heads that are in ear.heads.", "Correct the recipe."
+            )
+        if self.leave_out is not None and not 0 <= self.leave_out[0] < self.leave_out[1]:
+            raise RecipeError(f"ear.leave_out is {self.leave_out}.", "Give (k, n) with k from 0 to n - 1.")
 
 
 @dataclass(frozen=True)
@@ -182,6 +192,11 @@ class TrainRecipe:
         _one_of("learn", self.learn, ("replies", "all"))
         _within("seed", self.seed, 0, 2**31)
         _within("dropout", self.dropout, 0, 0.99)
+        if self.ear and self.batches.batching == "packed" and self.ear.limit > self.batches.row_tokens:
+            raise RecipeError(
+                f"ear.limit is {self.ear.limit}, but a row has {self.batches.row_tokens} tokens.",
+                "Lower ear.limit, or raise batches.row_tokens.",
+            )
         if self.epochs <= 0 or self.validate_every <= 0 or self.patience < 1:
             raise RecipeError(
                 "epochs, validate_every and patience must be above zero.", "Correct the recipe."

@@ -34,7 +34,7 @@ CONTEXT, UTTERANCE = ["emotion", "response"], ["intent", "act", "tone", "goemoti
 def ear(tiny_encoder):
     """One ear with every head."""
     one = tiny_ear(tiny_encoder, HEADS, marks_words=True)
-    with_temperatures(one, {name: 1.5 for name in HEADS})
+    with_temperatures(one, dict.fromkeys(HEADS, 1.5))
     return one
 
 
@@ -171,7 +171,7 @@ def test_factors_follow_from_the_readings(annotator):
     assert second.factors.emotion == third.factors.emotion == first.reading("emotion").scores[0].label
     assert first.factors.levels is None
     for turn in (second, fourth):
-        chances = [dict((s.label, s.probability) for s in turn.reading(name).scores) for name in MECHANISMS]
+        chances = [{s.label: s.probability for s in turn.reading(name).scores} for name in MECHANISMS]
         expressed = tuple(
             name for name, chance in zip(MECHANISMS, chances, strict=True) if chance["no"] < 0.5
         )
@@ -265,7 +265,7 @@ def test_a_runs_folder_is_read_by_its_best_checkpoint(tiny_encoder, tmp_path):
 
 def test_errors_say_what_to_do(tiny_encoder, tmp_path):
     folder = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"]), tmp_path / "ear")
-    with pytest.raises(UnknownNameError, match="no head named 'emotions'. Did you mean 'emotion'"):
+    with pytest.raises(UnknownNameError, match=r"no head named 'emotions'. Did you mean 'emotion'"):
         Annotator.load(folder, heads=["emotions"])
     with pytest.raises(UnknownNameError, match="no head named 'emotion'"):
         Annotator.load(folder, heads=["emotion"])
@@ -273,7 +273,7 @@ def test_errors_say_what_to_do(tiny_encoder, tmp_path):
         Annotator.load(folder).understand(TALK)
     (tmp_path / "empty").mkdir()
     for place in (tmp_path / "empty", tmp_path / "nowhere"):
-        with pytest.raises(CheckpointError, match="holds no annotators.*listenwell train"):
+        with pytest.raises(CheckpointError, match=r"holds no annotators.*listenwell train"):
             Annotator.load(place)
     with checkpoint.writing(tmp_path / "bags" / "one", "bag") as place:
         (place / "config.json").write_text("{}")

@@ -185,7 +185,7 @@ def test_words_are_marked_in_the_last_turn_alone(tiny_encoder):
 def test_an_ear_that_marks_no_words_says_so(tiny_encoder):
     ear = tiny_ear(tiny_encoder, ["exploration"])
     assert ear.config.marked == () and ear.words is None
-    with pytest.raises(InputError, match="marks no words.*marks_words"):
+    with pytest.raises(InputError, match=r"marks no words.*marks_words"):
         hear(ear, inputs(), [0])
 
 
@@ -249,7 +249,7 @@ def test_a_config_is_checked_and_goes_to_json_and_back():
     assert EarConfig.from_json(config.to_json()) == config
     with pytest.raises(InputError, match=r"no head 'mood'.*emotion, response"):
         EarConfig(ENCODER, ("mood",))
-    with pytest.raises(InputError, match="pooling is 'max'.*mean, first, last"):
+    with pytest.raises(InputError, match=r"pooling is 'max'.*mean, first, last"):
         EarConfig(ENCODER, ("act",), "max")
 
 
@@ -286,7 +286,7 @@ def test_a_head_without_weights_is_not_made_up(tiny_encoder, tmp_path):
 def test_a_folder_that_is_no_encoder_is_named(tmp_path, tiny_encoder):
     for file in tiny_encoder.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[:20])
-    with pytest.raises(WeightsError, match="no encoder that can be read.*all-MiniLM-L6-v2"):
+    with pytest.raises(WeightsError, match=r"no encoder that can be read.*all-MiniLM-L6-v2"):
         load_encoder(ENCODER, tmp_path)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, questions_of
+from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, is_no_question, questions_of
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue, Factors, LabelledText, Turn
 from listenwell.errors import CorpusError
@@ -151,6 +151,32 @@ def test_a_source_reads_any_folder_and_names_its_files(tmp_path, samples):
     assert len(list(SOURCES["comments"].read("train", samples / "goemotions"))) == 4
     with pytest.raises(CorpusError, match="corpus download goemotions"):
         next(SOURCES["comments"].read("train", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "faulty"),
+    [
+        ("don't worry.", "questioning", True),
+        ("How sad!", "questioning", True),
+        ("How did you do that", "questioning", False),  # the words of a question without its mark
+        ("Is he well", "questioning", False),
+        ("how sad?", "questioning", False),
+        ("How sad!", "sympathizing", False),
+    ],
+)
+def test_what_is_no_question_is_not_learned_as_one(text, label, faulty):
+    assert is_no_question(LabelledText(text, (label,))) == faulty
+
+
+def test_faulty_texts_are_left_out_of_train_alone(tmp_path):
+    folder = tmp_path / "intents"
+    folder.mkdir()
+    for split in ("train", "test"):
+        (folder / f"{split}.txt").write_text("38 <SEP> How sad!\n38 <SEP> Since when?\n36 <SEP> How sad!\n")
+    learned, measured = (list(SOURCES["intents"].read(split, folder)) for split in ("train", "test"))
+    assert [item.labels["intent"][0] for item in learned] == ["questioning", "sympathizing"]
+    assert len(measured) == 3
+    assert [name for name, source in SOURCES.items() if source.faulty] == ["intents", "acts"]
 
 
 def test_every_source_gives_labels_of_its_heads_in_every_split():

@@ -50,7 +50,7 @@ def test_an_adapter_is_added_worked_by_hand(tmp_path):
 )
 def test_other_kinds_of_adapters_are_refused_and_nothing_is_changed(tmp_path, settings):
     model = two_layers()
-    with pytest.raises(CheckpointError, match="more than plain LoRA.*peft"):
+    with pytest.raises(CheckpointError, match=r"more than plain LoRA.*peft"):
         merge_lora(model, *adapter(tmp_path, **settings))
     assert model["block"][0].weight.tolist() == [[1, 2], [3, 4]]
 

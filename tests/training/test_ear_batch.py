@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from listenwell.training.ear_batch import EarPiece, collate
@@ -55,3 +57,10 @@ def test_texts_count_once_whatever_is_known_of_them():
     assert [len(one) for one in (FIRST, SECOND, THIRD)] == [3, 5, 2]
     alone = collate([THIRD], [[0]], 4)
     assert (alone.weight, dict(alone.targets)) == (1, {})
+
+
+def test_known_vectors_are_used_where_all_texts_have_one():
+    known = [replace(one, pooled=np.full(2, n, np.float32)) for n, one in enumerate((FIRST, SECOND, THIRD))]
+    assert collate(known, [[2, 0], [1]], 8).pooled.tolist() == [[2, 2], [0, 0], [1, 1]]
+    assert collate([*known[:2], THIRD], [[2, 0], [1]], 8).pooled is None
+    assert collate([FIRST], [[0]], 8).pooled is None

@@ -1,0 +1,96 @@
+"""The annotators that come with the package."""
+
+import pytest
+
+from listenwell import Annotator, Dialogue, Turn
+from listenwell.annotators.annotator import SHIPPED, find_ears
+from listenwell.annotators.heads import HEADS
+from listenwell.annotators.model import KIND, EarConfig
+from listenwell.checkpoint import open_checkpoint
+from listenwell.labels import MECHANISMS
+
+GLAD = {"joyful", "excited", "proud", "confident", "impressed", "surprised", "grateful", "content"}
+SAD = {"sad", "devastated", "lonely", "sentimental", "disappointed"}
+LIMIT_BYTES = 8 * 10**6
+
+
+@pytest.fixture(scope="module")
+def annotator():
+    return Annotator.load()
+
+
+def heard(annotator, text, head="emotion"):
+    return annotator.annotate(Dialogue((Turn("speaker", text),))).turns[0].reading(head).scores
+
+
+def test_every_head_is_there_once():
+    configs = [EarConfig.from_dict(open_checkpoint(folder, KIND).config()) for folder in find_ears(SHIPPED)]
+    heads = [head for config in configs for head in config.heads]
+    assert sorted(heads) == sorted(HEADS)
+    for config in configs:
+        assert dict(config.temperatures).keys() == set(config.heads)  # every probability is calibrated
+        assert all(0.05 < value < 20 for _, value in config.temperatures)
+    assert {name for config in configs for name in config.marked} == set(MECHANISMS)
+
+
+def test_the_files_are_small():
+    files = [file for folder in find_ears(SHIPPED) for file in folder.rglob("*") if file.is_file()]
+    assert 0 < sum(file.stat().st_size for file in files) < LIMIT_BYTES
+
+
+def test_each_has_a_model_card_that_tells_what_a_user_must_know():
+    for folder in find_ears(SHIPPED):
+        saved = open_checkpoint(folder, KIND)
+        card = saved.path("README.md").read_text(encoding="utf-8").casefold()
+        for corpus in ("empatheticdialogues", "empatheticintents", "goemotions", "epitome"):
+            assert corpus in card, corpus
+        for word in ("licence", "cc by-nc", "limits", "accuracy", "macro f1", "all-minilm-l6-v2"):
+            assert word in card, word
+        assert "{{" not in card  # the figures were put in
+        assert any(mark.isdecimal() for line in card.splitlines() if "|" in line for mark in line)
+        assert "recipe.yaml" in saved.sums
+
+
+@pytest.mark.weights
+def test_joy_is_heard(annotator):
+    found = heard(annotator, "I finally got promoted today!")
+    assert len(found) == 5
+    assert {score.label for score in found} & {"joyful", "excited", "proud"}
+    assert found[0].label in GLAD
+    assert heard(annotator, "I finally got promoted today!", "tone")[0].label == "joy"
+
+
+@pytest.mark.weights
+def test_sadness_is_heard(annotator):
+    found = heard(annotator, "My dog died last night.")
+    assert found[0].label in SAD
+    assert "sad" in {score.label for score in found} or "devastated" in {score.label for score in found}
+    assert heard(annotator, "My dog died last night.", "tone")[0].label == "sadness"
+
+
+@pytest.mark.weights
+def test_what_a_reply_does_is_heard(annotator):
+    talk = Dialogue(
+        (
+            Turn("speaker", "My dog died last night."),
+            Turn("listener", "I am so sorry to hear that. How long did you have him?"),
+        )
+    )
+    reply = annotator.annotate(talk).turns[1]
+    assert reply.factors.emotion in SAD
+    assert {"emotional_reaction", "exploration"} <= set(reply.factors.mechanisms)
+    assert "interpretation" not in reply.factors.mechanisms
+    assert "sorry" in " ".join(reply.reading("emotional_reaction").words)
+    assert heard(annotator, "How long did you have him?", "act")[0].label == "questioning"
+
+
+@pytest.mark.weights
+def test_probabilities_add_up_and_heads_can_be_chosen(annotator):
+    turn = annotator.annotate(Dialogue((Turn("speaker", "Thank you so much!"),)), top=99).turns[0]
+    for reading in turn.readings:
+        if not HEADS[reading.head].several:
+            assert sum(score.probability for score in reading.scores) == pytest.approx(1, abs=0.01)
+    assert turn.reading("goemotions").scores[0].label == "gratitude"
+    only = Annotator.load(heads=["emotion"])
+    assert only.heads == ("emotion",) and only.key != annotator.key
+    assert heard(only, "I miss him.") == heard(annotator, "I miss him.")
