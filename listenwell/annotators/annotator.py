@@ -99,7 +99,7 @@ class Annotator:
             readings = self._readings(window, top)
             for dialogue, found in zip(window, readings, strict=True):
                 turns = [
-                    replace(turn, readings=tuple(read))
+                    replace(turn, readings=_joined(turn.readings, read))
                     for turn, read in zip(dialogue.turns, found, strict=True)
                 ]
                 yield with_factors(replace(dialogue, turns=tuple(turns)))
@@ -154,6 +154,12 @@ def find_ears(folder: Path) -> list[Path]:
     if found := sorted(file.parent for file in folder.glob(f"*/{MANIFEST}")):
         return found
     raise CheckpointError(f"{folder} holds no annotators.", "Name a folder that `listenwell train` made.")
+
+
+def _joined(before: Sequence[Reading], now: Sequence[Reading]) -> tuple[Reading, ...]:
+    """New readings in the place of old ones of the same head; what was not asked now stays."""
+    asked = {reading.head for reading in now}
+    return (*(reading for reading in before if reading.head not in asked), *now)
 
 
 def _asked(number: int, dialogue: Dialogue, heads: Sequence[str]) -> Iterator[_Asked]:

@@ -54,7 +54,11 @@ class Source:
 
     def files(self, split: str, path: Path | None = None) -> tuple[Path, ...]:
         """The files a split is read from; missing ones are an error that says how to get them."""
-        return self.reader(path).check(f"{self.prefix}{split}")
+        reader = self.reader(path)
+        reader.check(f"{self.prefix}{split}")
+        places = reader.files(f"{self.prefix}{split}")
+        folders = [file for place in places if place.is_dir() for file in sorted(place.glob("*.csv"))]
+        return (*(place for place in places if place.is_file()), *folders)
 
 
 def _situations(item: Item) -> Iterator[Labelled]:

@@ -75,6 +75,11 @@ def evaluate(
     from listenwell.evaluation.sample import Sampling
 
     if model == "annotators":
+        if any((out, replies, path, recipe, weights, encoder)):
+            raise InputError(
+                "annotators are measured on their own corpora.",
+                "Give --ears, --split, --limit, --keep, --system.",
+            )
         return _of_annotators(ears or [], split, system or "annotators", limit, keep, as_json)
     if (model is None) == (replies is None):
         raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")

@@ -5,7 +5,7 @@ recipe names them, add what they think of every text to what is known of it (Hin
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -32,7 +32,7 @@ from listenwell.annotators.model import (
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
-from listenwell.checkpoint import open_checkpoint
+from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
 from listenwell.recipe import read_recipe
@@ -57,9 +57,8 @@ class EarTask:
         self.model = ear.to(device)
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
         self._settings = settings_of(recipe)
-        self._heads = self._settings.only or self._settings.heads
-        """Those that learn."""
-        self._sources = _sources_of(self._heads)
+        self._learning = set(self._settings.only or self._settings.heads)
+        self._sources = _sources_of(self._settings.heads)
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
         self._weights, self._paths = dict(self._settings.weights), dict(self._settings.paths)
         self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
@@ -76,11 +75,9 @@ class EarTask:
             settings.limit,
             marks_words=settings.words > 0,
         )
+        _check_names(settings)
         paths = dict(settings.paths)
-        for name in paths:
-            if name not in SOURCES:
-                raise unknown_name("source", name, SOURCES)
-        for source in _sources_of(settings.only or settings.heads):
+        for source in _sources_of(settings.heads):
             for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
                 if split:
                     source.files(split, paths.get(source.name))  # before minutes are spent on the others
@@ -94,7 +91,11 @@ class EarTask:
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
                 parameter.requires_grad_(False)
         task = cls(ear, Vocabulary.from_folder(folder), recipe, device)
-        task.base_files = tuple(folder / name for name in HUB_FILES)
+        before = (*settings.teachers, *([settings.start] if settings.start else ()))
+        task.base_files = (
+            *(folder / name for name in HUB_FILES),
+            *(place / MANIFEST for place in before),  # what they hold, wherever they lie
+        )
         return task
 
     def pieces(self) -> Sequence[EarPiece]:
@@ -113,7 +114,7 @@ class EarTask:
             loss = torch.nn.functional.binary_cross_entropy_with_logits(
                 logits, marks.float(), reduction="none"
             )
-            # A mean over words: a long reply counts as one text too.
+            # The mean over the batch's words and heads, as much as one head over all its texts.
             total = total + self._settings.words * loss.mean() * batch.weight
         return total
 
@@ -136,11 +137,10 @@ class EarTask:
         """
         found = {source.name: self._logits(source, split) for source in self._sources}
         if split == self.recipe.data.valid:
-            known = dict(self.model.config.temperatures)
-            with_temperatures(self.model, known | self._temperatures(found))
+            with_temperatures(self.model, self._temperatures(found))
         figures: dict[str, float] = {}
         nll = []
-        for question in questions_of(self._heads):
+        for question in questions_of(self._settings.heads):
             if question.head not in found[question.source]:
                 continue  # a small split may hold no label of it
             logits, targets = found[question.source][question.head]
@@ -191,11 +191,14 @@ class EarTask:
     def _training_pieces(self) -> list[EarPiece]:
         settings, repeat = self._settings, dict(self._settings.repeat)
         chosen: list[tuple[Labelled, EarPiece, int]] = []
-        for source in self._sources:
+        for source in _sources_of(self._learning):
             labelled, pieces = self._read(source, self.recipe.data.train)
             for item, piece in zip(labelled, pieces, strict=True):
-                if settings.leave_out is None or not _is_left_out(item.group, settings.leave_out):
-                    chosen.append((item, piece, repeat.get(source.name, 1)))
+                learned = {head: row for head, row in piece.targets.items() if head in self._learning}
+                left_out = settings.leave_out and _is_left_out(item.group, settings.leave_out)
+                if learned and not left_out:
+                    known = replace(piece, targets=learned)
+                    chosen.append((item, known, repeat.get(source.name, 1)))
         if settings.teachers:
             taught = self._taught([item for item, _, _ in chosen], [piece for _, piece, _ in chosen])
         else:
@@ -209,7 +212,7 @@ class EarTask:
     def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[EarPiece]]:
         """A source's labelled texts that our heads know, as pieces; read once."""
         if source.name not in self._known.setdefault(split, {}):
-            heads = set(self._heads)
+            heads = set(self._settings.heads)
             every = (
                 item for item in source.read(split, self._paths.get(source.name)) if heads & set(item.labels)
             )
@@ -254,10 +257,10 @@ class EarTask:
                 for place, item in enumerate(labelled)
                 if left_out is None or _is_left_out(item.group, left_out)
             ]
-            ear, vocabulary = load_ear(folder)
+            ear, vocabulary = load_ear(folder, self._weights_of(folder))
             inputs = encode_views(vocabulary, [labelled[place].view for place in places], ear.config.limit)
             heard = hear(ear.to(self.device), inputs)
-            for head in set(ear.config.heads) & set(self._heads):
+            for head in set(ear.config.heads) & self._learning:
                 temperature = ear.config.temperature(head)
                 found = probabilities(heard.logits(head), head, temperature).astype(np.float32)
                 for place, row in zip(places, found, strict=True):
@@ -273,6 +276,11 @@ class EarTask:
                 targets[head] = mean if known is None else (1 - share) * known + share * mean
             taught.append(replace(piece, targets=targets))
         return taught
+
+    def _weights_of(self, teacher: Path) -> Path | None:
+        """The user's own base weights, where a teacher has the same base."""
+        config = EarConfig.from_json((teacher / "config.json").read_text(encoding="utf-8"))
+        return self.recipe.weights if config.base == self.recipe.base else None
 
     def _run(self, batch: EarBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """States (rows, length, width) and pooled vectors (texts, width) of a batch."""
@@ -300,7 +308,7 @@ class EarTask:
         self, found: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
     ) -> dict[str, float]:
         fitted = {}
-        for head in self._heads:
+        for head in self._settings.heads:
             if not (parts := [known[head] for known in found.values() if head in known]):
                 continue
             logits, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -311,8 +319,18 @@ class EarTask:
         return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
-def _sources_of(heads: Sequence[str]) -> list[Source]:
+def _sources_of(heads: Iterable[str]) -> list[Source]:
     return [source for source in SOURCES.values() if set(source.heads) & set(heads)]
+
+
+def _check_names(settings: EarRecipe) -> None:
+    """A mistyped name must not pass in silence."""
+    for name, _ in settings.weights:
+        if name not in HEADS:
+            raise unknown_name("head", name, HEADS)
+    for name, _ in (*settings.paths, *settings.repeat):
+        if name not in SOURCES:
+            raise unknown_name("source", name, SOURCES)
 
 
 def begin_from(ear: Ear, folder: Path) -> None:
