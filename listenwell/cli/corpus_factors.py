@@ -51,7 +51,8 @@ def factors(
 
     Example: listenwell corpus factors empathetic_dialogues --split test --limit 500
     """
-    from listenwell.evaluation.factor_figures import CAPTIONS, draw, need_matplotlib
+    from listenwell.evaluation.drawing import need_matplotlib
+    from listenwell.evaluation.factor_figures import CAPTIONS, draw
     from listenwell.evaluation.factor_page import page, shortened
     from listenwell.evaluation.factors import analyse
     from listenwell.evaluation.sample import Sampling

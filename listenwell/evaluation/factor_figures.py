@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from listenwell.errors import MissingExtraError
+from listenwell.evaluation.drawing import STYLE, need_matplotlib, save
 from listenwell.evaluation.factor_page import NAMES, PAPER, SYMBOLS, shown
 from listenwell.evaluation.factor_pairs import SHORT, CrossTable
 from listenwell.evaluation.factor_word_figures import by_act, by_emotion, by_tone
 from listenwell.evaluation.factors import Analysis, Distribution
-from listenwell.evaluation.figures import _STYLE, KINDS
-from listenwell.files import written_whole
 from listenwell.labels import EMOTIONS, INTENTS, LEVELS, MECHANISMS
 
 if TYPE_CHECKING:
@@ -38,14 +36,6 @@ CAPTIONS = {
 """What each figure shows, by its file's name."""
 
 
-def need_matplotlib() -> None:
-    """Raise the error that names the install command where matplotlib is missing."""
-    try:
-        import matplotlib  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("matplotlib", "plots", "Drawing figures") from error
-
-
 def draw(analysis: Analysis, heading: str, folder: Path) -> list[Path]:
     """Write every figure that has something to show as SVG and PNG; returns the files.
 
@@ -59,20 +49,14 @@ def draw(analysis: Analysis, heading: str, folder: Path) -> list[Path]:
 
     files = []
     # A dollar sign in a name is a dollar sign, not mathematics.
-    with matplotlib.rc_context({**_STYLE, "text.parse_math": False}), warnings.catch_warnings():
+    with matplotlib.rc_context({**STYLE, "text.parse_math": False}), warnings.catch_warnings():
         # Words in scripts that the font lacks become boxes; factors.md has them as they are.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         for name, make in DRAWN.items():
             if (canvas := make(analysis)) is None:
                 continue
             canvas.suptitle(heading, x=0.01, ha="left", fontsize=10, color="#444444")
-            for kind in KINDS:
-                file = folder / f"{name}.{kind}"
-                # Without these entries the day and the version would be written into the file.
-                plain = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-                with written_whole(file) as out:
-                    canvas.savefig(out, format=kind, dpi=150, metadata=plain)
-                files.append(file)
+            files += save(canvas, folder, name)
     return files
 
 

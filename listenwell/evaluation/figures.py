@@ -9,34 +9,24 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from listenwell.errors import MissingExtraError
+from listenwell.evaluation.drawing import KINDS, STYLE, need_matplotlib, save
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.peers import HUMAN
+from listenwell.evaluation.published import UNDERSTANDING
 from listenwell.evaluation.tables import who
+from listenwell.evaluation.understanding_figures import annotator_rows, beside_papers, papers_beside
 from listenwell.evaluation.units import METRICS, PERCENT
-from listenwell.files import written_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
     from matplotlib.text import Annotation
 
-KINDS = ("svg", "png")
 COLOURS = {"ours": "#0072B2", "peer": "#E69F00", "people": "#009E73"}
 MARKERS = {"ours": "D", "peer": "o", "people": "s"}
 NAMES = {"ours": "ours", "peer": "peers", "people": "people"}
-_STYLE: Any = {
-    "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters everywhere
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "figure.titlesize": 12,
-    "svg.hashsalt": "listenwell",
-}
 
 
 @dataclass(frozen=True)
@@ -49,13 +39,16 @@ class Figure:
     scatter: bool = False
     with_people: bool = True
     """People's replies measured against themselves say nothing about likeness."""
+    task: str = "replies"
 
     def rows(self, results: Sequence[Result]) -> list[Result]:
         """The systems that have all its metrics."""
+        if self.task == UNDERSTANDING:
+            return annotator_rows(results, *self.metrics)
         return [
             result
             for result in results
-            if result.task == "replies"
+            if result.task == self.task
             and all(result.metric(name) is not None for name in self.metrics)
             and (self.with_people or result.system != HUMAN)
         ]
@@ -65,6 +58,11 @@ class Figure:
         drawn = [
             (row.system, who(row), [row.metric(name) for name in self.metrics]) for row in self.rows(results)
         ]
+        if self.task == UNDERSTANDING:
+            drawn += [
+                (row.system, f"{row.spreads}", [value for _, value in papers_beside(row, *self.metrics)])
+                for row in self.rows(results)
+            ]
         return hashlib.sha256(json.dumps([self.caption, drawn]).encode()).hexdigest()[:16]
 
 
@@ -87,6 +85,12 @@ FIGURES = (
         ("bleu_average", "rouge_l", "sentence_similarity"),
         with_people=False,
     ),
+    Figure(
+        "understanding",
+        "How often the annotators are right, and what papers report with larger encoders.",
+        ("accuracy",),
+        task=UNDERSTANDING,
+    ),
 )
 
 
@@ -97,24 +101,21 @@ def figures_of(results: Sequence[Result]) -> list[Figure]:
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     """Write every figure as SVG and PNG; returns the files."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("matplotlib", "plots", "Drawing figures") from error
+    need_matplotlib()
+    import matplotlib
+
     files = []
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib.rc_context(STYLE):
         for figure in figures_of(results):
-            rows = figure.rows(results)
-            canvas = _scatter(figure, rows) if figure.scatter else _bars(figure, rows)
             mark = f"listenwell results {figure.digest(results)}"
-            for kind in KINDS:
-                file = folder / f"{figure.name}.{kind}"
-                # Without these entries the day and the version would be written into the file.
-                plain = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-                with written_whole(file) as out:
-                    canvas.savefig(out, format=kind, dpi=150, metadata={"Description": mark, **plain})
-                files.append(file)
+            files += save(_canvas(figure, figure.rows(results)), folder, figure.name, mark)
     return files
+
+
+def _canvas(figure: Figure, rows: Sequence[Result]) -> "Canvas":
+    if figure.task == UNDERSTANDING:
+        return beside_papers(rows, *figure.metrics)
+    return _scatter(figure, rows) if figure.scatter else _bars(figure, rows)
 
 
 def old_figures(results: Sequence[Result], folder: Path) -> list[Path]:

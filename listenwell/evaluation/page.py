@@ -19,7 +19,7 @@ was written by the command in its row. A number is only as good as its condition
 **How to read it**
 - *who*: **ours**, a model of this project; a **peer**, whose released replies are measured here by the same
   code; **people**, who wrote the references; a **paper**, which printed the number. *n* is how many replies
-  were measured.
+  or texts were measured.
 - Perplexities compare only in one unit. By token: the tokenizer's own tokens, end marks included. By word:
   ours counts what stands between white space, a paper the words of its own vocabulary. By byte: for all
   alike.
@@ -31,6 +31,7 @@ was written by the command in its row. A number is only as good as its condition
 - One reference is one person's answer among many good ones. Likeness to it is a weak sign of quality: read it
   with variety and stock phrases beside it.
 - † measured against itself: its likeness is the ceiling by construction.
+- ± is the standard deviation over seeds, where a figure is their mean.
 - gap = ours − the paper's, where the same system was measured by the same metric.
 """
 _TITLES = {
@@ -45,11 +46,11 @@ def results_page(results: Sequence[Result]) -> str:
     parts = [_HEAD, _glossary()]
     for task in tasks(results):
         parts.append(f"\n## {_TITLES.get(task, task.capitalize())}\n")
-        if task == "replies":
-            parts += [
-                f"\n![{figure.caption}]({FIGURES}/{figure.name}.svg)\n\n*{figure.caption}*\n"
-                for figure in figures_of(results)
-            ]
+        parts += [
+            f"\n![{figure.caption}]({FIGURES}/{figure.name}.svg)\n\n*{figure.caption}*\n"
+            for figure in figures_of(results)
+            if figure.task == task
+        ]
         grids = [*figure_grids(task, results), gap_grid(task, results), condition_grid(task, results)]
         parts += [f"\n### {grid.title}\n\n{grid.markdown()}" for grid in grids if grid.rows]
     return "".join(parts)

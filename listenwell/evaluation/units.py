@@ -146,6 +146,10 @@ METRICS: dict[str, Metric] = {
 }
 
 
+REPLY_GROUPS = ("likeness", "variety", "manner")
+"""The groups of what is measured on replies."""
+
+
 def metric(name: str, unit: str = "") -> Metric:
     """A metric by its name; one that is unknown here is shown as it is, in the unit its result gives."""
     return METRICS.get(name) or Metric(name, name.replace("_", " "), unit, "other", better="")

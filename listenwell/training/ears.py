@@ -62,7 +62,7 @@ class EarTask:
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
         self._weights, self._paths = dict(self._settings.weights), dict(self._settings.paths)
         self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
-        self._train = self._training_pieces()
+        self._train: list[EarPiece] | None = None
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "EarTask":
@@ -99,7 +99,9 @@ class EarTask:
         return task
 
     def pieces(self) -> Sequence[EarPiece]:
-        """The training texts."""
+        """The training texts, read when they are first asked for."""
+        if self._train is None:
+            self._train = self._training_pieces()
         return self._train
 
     def loss_sum(self, batch: EarBatch) -> torch.Tensor:

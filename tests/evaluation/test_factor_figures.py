@@ -8,9 +8,9 @@ from matplotlib.text import Text
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import MissingExtraError
 from listenwell.evaluation import factor_figures
+from listenwell.evaluation.drawing import KINDS, STYLE
 from listenwell.evaluation.factor_figures import CAPTIONS, DRAWN, draw
 from listenwell.evaluation.factors import analyse
-from listenwell.evaluation.figures import KINDS
 from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, TONES
 
 
@@ -41,7 +41,7 @@ def drawn(analysis, tmp_path_factory):
 
 
 def canvas_of(name, analysis):
-    with matplotlib.rc_context(factor_figures._STYLE):
+    with matplotlib.rc_context(STYLE):
         canvas = DRAWN[name](analysis)
         canvas.suptitle("corpus split", x=0.01, ha="left", fontsize=10)
         canvas.draw_without_rendering()

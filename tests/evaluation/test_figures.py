@@ -4,7 +4,8 @@ import pytest
 
 from listenwell.errors import MissingExtraError
 from listenwell.evaluation import figures
-from listenwell.evaluation.figures import FIGURES, KINDS, draw, figures_of, old_figures
+from listenwell.evaluation.drawing import KINDS, STYLE
+from listenwell.evaluation.figures import FIGURES, draw, figures_of, old_figures
 from listenwell.evaluation.ledger import Result
 
 NAMES = {name for figure in FIGURES for name in figure.metrics}
@@ -64,7 +65,7 @@ def test_systems_without_the_figures_are_left_out():
 def test_labels_cover_neither_points_nor_each_other():
     import matplotlib
 
-    with matplotlib.rc_context(figures._STYLE):
+    with matplotlib.rc_context(STYLE):
         canvas = figures._scatter(FIGURES[0], SYSTEMS)
     (panel,) = canvas.axes
     boxes = [text.get_window_extent() for text in panel.texts]
