@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.ledger import Result
     from listenwell.evaluation.sample import Sampling
+    from listenwell.evaluation.understanding import Scope
 
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Measure a sample of this size, drawn with the seed.")]
@@ -34,6 +35,9 @@ Where = Annotated[
 Ears = Annotated[
     list[Path] | None,
     typer.Option("--ears", help="A trained annotators' folder, instead of the shipped one; repeatable."),
+]
+Heads = Annotated[
+    list[str] | None, typer.Option("--head", help="Of annotators: measure this head alone; repeatable.")
 ]
 Encoder = Annotated[
     Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
@@ -58,6 +62,7 @@ def evaluate(
     weights: Weights = None,
     encoder: Encoder = None,
     ears: Ears = None,
+    head: Heads = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure replies and write result.json: figures with units, and all that could move them.
@@ -78,9 +83,12 @@ def evaluate(
         if any((out, replies, path, recipe, weights, encoder)):
             raise InputError(
                 "annotators are measured on their own corpora.",
-                "Give --ears, --split, --limit, --keep, --system.",
+                "Give --ears, --head, --split, --limit, --keep, --system.",
             )
-        return _of_annotators(ears or [], split, system or "annotators", limit, keep, as_json)
+        from listenwell.evaluation.understanding import Scope
+
+        scope = Scope(split, limit, tuple(head or ()))
+        return _of_annotators(ears or [], scope, system or "annotators", keep, as_json)
     if (model is None) == (replies is None):
         raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
     if replies is None and system is not None:
@@ -105,16 +113,14 @@ def evaluate(
     typer.echo(f"Written to {folder / 'result.json'}.", err=True)
 
 
-def _of_annotators(
-    ears: list[Path], split: str, system: str, limit: int | None, keep: Path | None, as_json: bool
-) -> None:
+def _of_annotators(ears: list[Path], scope: "Scope", system: str, keep: Path | None, as_json: bool) -> None:
     from listenwell.annotators.annotator import SHIPPED, find_ears
     from listenwell.cli.result_tables import grid_table
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.tables import figure_grids
     from listenwell.evaluation.understanding import evaluate_ears
 
-    results = evaluate_ears(ears or find_ears(SHIPPED), split, system, limit)
+    results = evaluate_ears(ears or find_ears(SHIPPED), scope, system)
     for result in results:
         if keep is not None:
             write_result(result, keep / f"{result.task}-{_slug(result.system)}.json")

@@ -13,6 +13,7 @@ import numpy as np
 
 from listenwell.annotators.bag import KIND as BAG
 from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import Heard, hear
 from listenwell.annotators.model import Ear, load_ear
@@ -20,7 +21,7 @@ from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
 from listenwell.annotators.views import encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
-from listenwell.errors import InputError
+from listenwell.errors import InputError, unknown_name
 from listenwell.evaluation import metrics
 from listenwell.evaluation.answers import Answers, measure, most_confused
 from listenwell.evaluation.ledger import Result, hash_files, surroundings
@@ -32,15 +33,35 @@ from listenwell.runtime.text import Vocabulary
 TASK = "understanding"
 
 
-def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int | None = None) -> list[Result]:
+@dataclass(frozen=True)
+class Scope:
+    """What is asked of the ears."""
+
+    split: str
+    """Of every source; "test" asks the hand-labelled acts too."""
+    limit: int | None = None
+    """Only the first so many texts of each source, for rehearsals."""
+    heads: tuple[str, ...] = ()
+    """Only these heads; all of them without a name."""
+
+    def questions(self, heads: Sequence[str]) -> tuple[Question, ...]:
+        """The questions of an ear's heads; on test also the acts labelled by hand."""
+        by_hand = (BY_HAND,) if self.split == "test" and BY_HAND.head in heads else ()
+        every = (*questions_of(heads), *by_hand)
+        return tuple(question for question in every if not self.heads or question.head in self.heads)
+
+
+def evaluate_ears(folders: Sequence[Path], scope: Scope, system: str) -> list[Result]:
     """A result for each question that the ears can answer.
 
     Args:
         folders: checkpoints of ears with the same heads, one a seed.
-        split: of every source; "test" asks the hand-labelled acts too.
+        scope: which split, texts and heads.
         system: what the rows are called.
-        limit: only the first so many texts of each source, for rehearsals.
     """
+    for name in scope.heads:
+        if name not in HEADS:
+            raise unknown_name("head", name, HEADS)
     if not folders:
         raise InputError("No annotators were named.", "Name a folder that `listenwell train` made.")
     figures: dict[str, list[tuple[dict[str, float], int]]] = {}
@@ -48,7 +69,7 @@ def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int |
     conditions: dict[str, str] = {}
     for folder in folders:
         is_bag = open_checkpoint(folder).kind == BAG
-        made, answers = (_of_bag if is_bag else _of_ear)(folder, split, limit)
+        made, answers = (_of_bag if is_bag else _of_ear)(folder, scope)
         if conditions and made != conditions:
             raise InputError(f"{folder} is made otherwise than those before it.", "Name seeds of one recipe.")
         conditions = made
@@ -56,8 +77,9 @@ def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int |
             figures.setdefault(question.name, []).append((given.figures, given.count))
             confused.setdefault(question.name, given.confused)
     if not figures:
-        raise InputError(f"No text of {split} has a label that these heads know.", "Raise the limit.")
-    shared = {"seeds": str(len(folders)), "limit": f"{limit} texts a source" if limit else "none"}
+        raise InputError(f"No text of {scope.split} has a label that these heads know.", "Raise the limit.")
+    limit = f"{scope.limit} texts a source" if scope.limit else "none"
+    shared = {"seeds": str(len(folders)), "limit": limit}
     sums = hash_files(place / name for place in folders for name in [MANIFEST, *open_checkpoint(place).sums])
     about: dict[str, Any] = {"task": TASK, "checkpoint": sums, **surroundings()}
     results = []
@@ -66,7 +88,7 @@ def evaluate_ears(folders: Sequence[Path], split: str, system: str, limit: int |
         if confused[name]:
             said["most confused by the first seed"] = confused[name]
         row = {"system": f"{name}: {system}", "conditions": tuple(said.items())}
-        results.append(_result(QUESTIONS_AND_HAND[name], seeds, split, about | row))
+        results.append(_result(QUESTIONS_AND_HAND[name], seeds, scope.split, about | row))
     return results
 
 
@@ -84,23 +106,23 @@ class Given:
 Answered = Iterator[tuple[Question, Given]]
 
 
-def _of_ear(folder: Path, split: str, limit: int | None) -> tuple[dict[str, str], Answered]:
+def _of_ear(folder: Path, scope: Scope) -> tuple[dict[str, str], Answered]:
     ear, vocabulary = load_ear(folder)
     conditions = {
         "probabilities": "one temperature a head, fitted on valid",
         "base": ear.config.base,
         "heads on this adapter": ", ".join(ear.config.heads),
     }
-    return conditions, _answers(ear, vocabulary, split, limit)
+    return conditions, _answers(ear, vocabulary, scope)
 
 
-def _of_bag(folder: Path, split: str, limit: int | None) -> tuple[dict[str, str], Answered]:
+def _of_bag(folder: Path, scope: Scope) -> tuple[dict[str, str], Answered]:
     """The light classifier answers one question, and only if it was taught emotions."""
     bag = BagClassifier.load(folder)
     if bag.config.labels != EMOTIONS.labels:
         raise InputError(f"{folder} was not taught the 32 emotions.", "Name one trained on situations.")
     question = QUESTIONS["situation emotion"]
-    labelled = _labelled(question.source, split)[:limit]
+    labelled = _labelled(question.source, scope.split)[: scope.limit]
     found = bag.probabilities([bag.features.of(item.view[0][0]) for item in labelled])
     truth = np.stack([_truth("emotion", item.labels["emotion"]) for item in labelled])
     answers = Answers("emotion", np.log(np.maximum(found, 1e-12)), truth, 1.0)
@@ -117,17 +139,11 @@ the others count as "others"."""
 QUESTIONS_AND_HAND = {**QUESTIONS, BY_HAND.name: BY_HAND}
 
 
-def asked(heads: Sequence[str], split: str) -> tuple[Question, ...]:
-    """The questions of some heads; on test also the acts labelled by hand."""
-    by_hand = (BY_HAND,) if split == "test" and BY_HAND.head in heads else ()
-    return (*questions_of(heads), *by_hand)
-
-
-def _answers(ear: Ear, vocabulary: Vocabulary, split: str, limit: int | None) -> Answered:
-    questions = asked(ear.config.heads, split)
+def _answers(ear: Ear, vocabulary: Vocabulary, scope: Scope) -> Answered:
+    questions = scope.questions(ear.config.heads)
     for source in dict.fromkeys(question.source for question in questions):
         wanted = [question for question in questions if question.source == source]
-        labelled = _labelled(source, split)[:limit]
+        labelled = _labelled(source, scope.split)[: scope.limit]
         inputs = encode_views(vocabulary, [item.view for item in labelled], ear.config.limit)
         marked = range(len(inputs)) if any(q.head in ear.config.marked for q in wanted) else ()
         with progress(f"reading {source}", total=len(inputs), unit="texts") as advance:
@@ -136,18 +152,41 @@ def _answers(ear: Ear, vocabulary: Vocabulary, split: str, limit: int | None) ->
             known = [place for place, item in enumerate(labelled) if question.head in item.labels]
             if not known:
                 continue  # a small sample may hold no label of it
-            answers = Answers(
-                question.head,
-                heard.logits(question.head, known),
-                np.stack([_truth(question.head, labelled[place].labels[question.head]) for place in known]),
-                ear.config.temperature(question.head),
-            )
+            answers = _of_head(ear, question.head, heard, labelled, known)
             figures = measure(answers)
             if question.head in ear.config.marked:
                 figures["rationale_f1"] = _rationales(question.head, labelled, heard, ear, vocabulary)
             if question == BY_HAND:
                 figures |= _unseen(answers, [labelled[place] for place in known])
+            if question.head == "response" and scope.split != "valid":
+                figures |= _adjusted(answers, ear, vocabulary, scope.limit)
             yield question, Given(figures, len(known), most_confused(answers))
+
+
+def _of_head(
+    ear: Ear, head: str, heard: Heard, labelled: Sequence[Labelled], known: Sequence[int]
+) -> Answers:
+    truth = np.stack([_truth(head, labelled[place].labels[head]) for place in known])
+    return Answers(head, heard.logits(head, known), truth, ear.config.temperature(head))
+
+
+def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, limit: int | None) -> dict[str, float]:
+    """Figures of labels chosen against their frequency, by a share fitted on validation (`decision`)."""
+    head, source = HEADS[answers.head], SOURCES[QUESTIONS["response intent"].source]
+    seen = (item.labels[head.name][0] for item in source.read("train") if head.name in item.labels)
+    frequencies = log_frequencies(head.labels, seen)
+    labelled = [item for item in source.read("valid") if head.name in item.labels][:limit]
+    heard = hear(ear, encode_views(vocabulary, [item.view for item in labelled], ear.config.limit))
+    valid = _of_head(ear, head.name, heard, labelled, range(len(labelled)))
+    share = fit_share(valid.found, valid.truth.argmax(axis=1), frequencies, head.labels)
+    chosen = choose(answers.found, frequencies, share)
+    found = metrics.classification_metrics(
+        [head.labels[int(place)] for place in answers.truth.argmax(axis=1)],
+        [head.labels[int(place)] for place in chosen],
+        head.labels.labels,
+    )
+    wanted = ("accuracy", "weighted_precision", "weighted_recall", "weighted_f1")
+    return {"adjusted_share": share, **{f"adjusted_{name}": found[name] for name in wanted}}
 
 
 def _labelled(source: str, split: str) -> list[Labelled]:

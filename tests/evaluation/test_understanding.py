@@ -20,7 +20,7 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ledger import read_result
 from listenwell.evaluation.published_understanding import FIGURES
 from listenwell.evaluation.tables import figure_grids, gap_grid, read_results
-from listenwell.evaluation.understanding import BY_HAND, asked, evaluate_ears
+from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_ears
 from listenwell.evaluation.units import METRICS
 from listenwell.labels import MECHANISMS
 from listenwell.recipe import read_recipe
@@ -62,7 +62,7 @@ def ear(tiny_encoder, tmp_path):
 
 def measured(folders, split="test", limit=None):
     """Results by question."""
-    found = evaluate_ears(folders, split, "tiny", limit)
+    found = evaluate_ears(folders, Scope(split, limit), "tiny")
     return {result.system.removesuffix(": tiny"): result for result in found}
 
 
@@ -85,9 +85,9 @@ def test_acts_worked_by_hand(ear):
 
 
 def test_acts_by_hand_are_asked_of_the_test_split_alone():
-    assert asked(["act"], "test")[-1] == BY_HAND
-    assert BY_HAND not in asked(["act"], "valid")
-    assert BY_HAND not in asked(["tone", "emotion"], "test")
+    assert Scope("test").questions(["act"])[-1] == BY_HAND
+    assert BY_HAND not in Scope("valid").questions(["act"])
+    assert BY_HAND not in Scope("test").questions(["tone", "emotion"])
 
 
 def test_emotions_and_sets_of_labels_worked_by_hand(ear):
@@ -172,7 +172,7 @@ def test_a_limit_takes_the_first_texts_of_each_source(ear):
     # The sample's test split has no label of a reply: no row is better than a wrong one.
     assert "response intent" not in found
     with pytest.raises(InputError, match=r"No text of test.*limit"):
-        evaluate_ears([ear("b", {"response": {}})], "test", "tiny")
+        evaluate_ears([ear("b", {"response": {}})], Scope("test"), "tiny")
 
 
 def test_every_question_of_every_head_is_asked(ear):
@@ -183,21 +183,21 @@ def test_every_question_of_every_head_is_asked(ear):
 
 def test_ears_made_otherwise_are_no_seeds_of_each_other(ear):
     with pytest.raises(InputError, match=r"made otherwise.*seeds of one recipe"):
-        evaluate_ears([ear("a", {"act": {}}), ear("b", {"act": {}, "tone": {}})], "test", "tiny")
+        evaluate_ears([ear("a", {"act": {}}), ear("b", {"act": {}, "tone": {}})], Scope("test"), "tiny")
     with pytest.raises(InputError, match="No annotators were named"):
-        evaluate_ears([], "test", "tiny")
+        evaluate_ears([], Scope("test"), "tiny")
     with pytest.raises(CheckpointError, match="no such folder"):
-        evaluate_ears([Path("nowhere")], "test", "tiny")
+        evaluate_ears([Path("nowhere")], Scope("test"), "tiny")
     with checkpoint.writing(Path("other"), "causal") as folder:
         (folder / "config.json").write_text("{}")
     with pytest.raises(CheckpointError, match="'causal' checkpoint, not 'ear'"):
-        evaluate_ears([Path("other")], "test", "tiny")
+        evaluate_ears([Path("other")], Scope("test"), "tiny")
 
 
 def test_a_bag_of_words_answers_the_one_question_it_was_taught(tmp_path):
     recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "bag_emotion.yaml")
     folder = train(replace(recipe, output=tmp_path / "bag", epochs=1.0))
-    (result,) = evaluate_ears([folder / "best"], "test", "bag")
+    (result,) = evaluate_ears([folder / "best"], Scope("test"), "bag")
     assert (result.system, result.count) == ("situation emotion: bag", 1)
     heard = BagClassifier.load(folder / "best").label("The drill next door starts at six.")
     assert result.metric("accuracy") == 100 * (heard == "annoyed")
