@@ -176,6 +176,8 @@ def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, limit: int | N
     seen = (item.labels[head.name][0] for item in source.read("train") if head.name in item.labels)
     frequencies = log_frequencies(head.labels, seen)
     labelled = [item for item in source.read("valid") if head.name in item.labels][:limit]
+    if not labelled:
+        return {}
     heard = hear(ear, encode_views(vocabulary, [item.view for item in labelled], ear.config.limit))
     valid = _of_head(ear, head.name, heard, labelled, range(len(labelled)))
     share = fit_share(valid.found, valid.truth.argmax(axis=1), frequencies, head.labels)
