@@ -101,6 +101,18 @@ class Reading(Record):
     words: tuple[str, ...] = ()
     """The parts of the text that show it, where the annotator can mark them (EPITOME's rationales)."""
 
+    def __post_init__(self) -> None:
+        if type(self.head) is not str or not self.head:
+            raise InputError(f"A reading needs a head's name, not {self.head!r}.", "Name what was read.")
+        if not self.scores:
+            raise InputError(f"The reading {self.head!r} has no scores.", "Give it at least one.")
+        for score in self.scores:
+            if not 0 <= score.probability <= 1:  # NaN is none either
+                raise InputError(
+                    f"The reading {self.head!r} has the probability {score.probability}.",
+                    "Give numbers from 0 to 1.",
+                )
+
 
 @dataclass(frozen=True, slots=True)
 class Turn(Record):

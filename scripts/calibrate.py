@@ -12,12 +12,15 @@ from pathlib import Path
 
 import torch
 
-from listenwell.annotators.model import KIND, save_ear
+from listenwell.annotators.model import ADAPTER, HEAD_FILE, KIND, WHOLE, EarConfig
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.recipe import read_recipe
 from listenwell.records import dumps
-from listenwell.training.ears import EarTask, settings_of
-from listenwell.training.recipe import TrainRecipe
+from listenwell.training.ears import EarTask
+from listenwell.training.recipe import TrainRecipe, settings_of
+
+KEPT = (ADAPTER, "adapter_config.json", HEAD_FILE, WHOLE, "recipe.yaml")
+"""What stays, byte by byte; a card and results belong to the old temperatures."""
 
 
 def calibrate(run: Path, out: Path) -> dict[str, float]:
@@ -28,9 +31,13 @@ def calibrate(run: Path, out: Path) -> dict[str, float]:
     task = EarTask.prepare(without, torch.device("cpu"))
     task.load(run)
     figures = task.measure(recipe.data.valid)
+    old = EarConfig.from_dict(saved.config())
+    config = replace(old, temperatures=task.model.config.temperatures)
     with writing(out, KIND) as folder:
-        save_ear(task.model, folder)
-        shutil.copyfile(run / "recipe.yaml", folder / "recipe.yaml")
+        for file in KEPT:
+            if file in saved.sums:
+                shutil.copyfile(run / file, folder / file)
+        (folder / "config.json").write_text(dumps(config.to_dict()) + "\n", encoding="utf-8")
         (folder / "metrics.json").write_text(dumps({"valid": figures}), encoding="utf-8")
     return figures
 

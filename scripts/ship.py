@@ -7,32 +7,69 @@ typed by hand. Weights are committed once, when they are final: history keeps ev
 """
 
 import argparse
+import re
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from listenwell.checkpoint import MANIFEST, open_checkpoint, writing
+from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint, writing
+from listenwell.errors import CheckpointError, InputError, ListenwellError
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.markdown import Grid
 from listenwell.evaluation.tables import figure_grids, read_results
 
 ROOT = Path(__file__).resolve().parents[1]
 CARD = "README.md"
+PLACE = "{{figures}}"
+TEXTS = ("recipe.yaml", "config.json", "metrics.json", "result.json", "adapter_config.json")
+"""The files in which a run may have written where it was made."""
+_PATH = re.compile(
+    r"""(?:^|(?<=[\s"'=:,(\[]))(?:file://|/\w|/\.\w|~[\w.-]*/|[A-Za-z]:\\|[A-Za-z]:/(?!/))[^\s"',\])]*""",
+    re.MULTILINE,
+)
+"""A path from the root, the home folder or a drive; not an address, not a mark that stands alone."""
 
 
 def ship(name: str, run: Path, root: Path = ROOT) -> Path:
     """Copy a checkpoint and its card; returns the new folder."""
     saved = open_checkpoint(run)
-    card = (root / "docs" / "cards" / f"{name}.md").read_text(encoding="utf-8")
-    grids = figures(name, read_results(root / "results"))
-    tables = "\n".join(f"**{grid.title}**\n\n{grid.markdown()}" for grid in grids)
+    check_paths(saved)
+    card = card_of(name, root)
     target = root / "listenwell" / "pretrained" / name
     with writing(target, saved.kind) as folder:
         for file in saved.sums:
             if file not in (CARD, MANIFEST):
                 shutil.copyfile(run / file, folder / file)
-        (folder / CARD).write_text(card.replace("{{figures}}", tables), encoding="utf-8")
+        (folder / CARD).write_text(card, encoding="utf-8")
     return target
+
+
+def check_paths(saved: Checkpoint) -> None:
+    """Refuse a checkpoint that tells where on a machine it was made."""
+    for file in TEXTS:
+        if file in saved.sums and (found := _PATH.search(saved.path(file).read_text(encoding="utf-8"))):
+            raise CheckpointError(
+                f"{saved.folder / file} holds the absolute path {found[0]}.",
+                "Train with paths that begin where the command is run: others have no such folder.",
+            )
+
+
+def card_of(name: str, root: Path = ROOT) -> str:
+    """The model card with its figures put in."""
+    file = root / "docs" / "cards" / f"{name}.md"
+    if not file.is_file():
+        raise InputError(f"There is no card {file}.", "Write it first: data, licence, figures, limits.")
+    text = file.read_text(encoding="utf-8")
+    if PLACE not in text:
+        raise InputError(f"{file} has no line {PLACE}.", "Put it where the figures belong.")
+    grids = figures(name, read_results(root / "results"))
+    if not grids:
+        raise InputError(
+            f"No result in {root / 'results'} belongs to {name}.",
+            f"Measure it first: listenwell evaluate annotators --ears FOLDER --system {name}",
+        )
+    return text.replace(PLACE, "\n".join(f"**{grid.title}**\n\n{grid.markdown()}" for grid in grids))
 
 
 def figures(name: str, results: Sequence[Result]) -> list[Grid]:
@@ -46,4 +83,7 @@ if __name__ == "__main__":
     parser.add_argument("name", help="the folder's name, and the card's")
     parser.add_argument("run", type=Path, help="the checkpoint's folder")
     given = parser.parse_args()
-    print(f"shipped: {ship(given.name, given.run).relative_to(ROOT)}")
+    try:
+        print(f"shipped: {ship(given.name, given.run).relative_to(ROOT)}")
+    except ListenwellError as error:
+        sys.exit(str(error))

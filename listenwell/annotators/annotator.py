@@ -12,7 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.annotators.heads import CONTEXT, HEADS, REPLY, UTTERANCE
+from listenwell.annotators.heads import (
+    CONTEXT,
+    EMOTION_GROUP,
+    GIVEN_FROM,
+    HEADS,
+    ORDER,
+    REPLY,
+    UTTERANCE,
+    Head,
+)
 from listenwell.annotators.inference import Heard, hear
 from listenwell.annotators.model import Ear, load_ear, probabilities
 from listenwell.annotators.rationales import shown_parts
@@ -22,7 +31,7 @@ from listenwell.checkpoint import MANIFEST
 from listenwell.dialogue import Dialogue, Reading, Scored
 from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.evaluation.ledger import hash_files
-from listenwell.labels import LEVELS
+from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
 from listenwell.runtime.text import Vocabulary
 from listenwell.weights import HUB_FILES, find_weights
 
@@ -109,7 +118,7 @@ class Annotator:
         heard = self._hear("emotion", [context_view(dialogue)])
         ear = self._ears[self._owner["emotion"]][0]
         found = probabilities(heard.logits("emotion"), "emotion", ear.config.temperature("emotion"))
-        return _best(found[0], "emotion", 5)
+        return _best(found[0], HEADS["emotion"], 5)
 
     def _hear(self, head: str, views: Sequence[View]) -> Heard:
         if head not in self._owner:
@@ -142,8 +151,11 @@ class Annotator:
                     if head in ear.config.marked and row[0] < 0.5:
                         chances = heard.words(place)[:, ear.config.marked.index(head)]
                         words = shown_parts(item.view[-1][0], vocabulary, chances)
-                    found[item.dialogue][item.turn][head] = Reading(head, _best(row, head, top), words)
-        return [[[turn[name] for name in HEADS if name in turn] for turn in turns] for turns in found]
+                    turn = found[item.dialogue][item.turn]
+                    turn[head] = Reading(head, _best(row, HEADS[head], top), words)
+                    if head == "emotion":
+                        turn[EMOTION_GROUP] = Reading(EMOTION_GROUP, _groups(row, top))
+        return [[[turn[name] for name in ORDER if name in turn] for turn in turns] for turns in found]
 
 
 def find_ears(folder: Path) -> list[Path]:
@@ -174,14 +186,27 @@ def _asked(number: int, dialogue: Dialogue, heads: Sequence[str]) -> Iterator[_A
         if by_view[UTTERANCE]:
             yield _Asked(number, place, ((turn.text, False),), by_view[UTTERANCE])
         before = dialogue.turns[place - 1] if place else None
-        if by_view[REPLY] and before and before.speaker != turn.speaker:
+        replies = turn.speaker == dialogue.listener and before and before.speaker != turn.speaker
+        if by_view[REPLY] and before and replies:
             yield _Asked(number, place, ((before.text, False), (turn.text, True)), by_view[REPLY])
 
 
-def _best(row: np.ndarray, head: str, top: int) -> tuple[Scored, ...]:
-    """The likeliest labels; all three levels, and where a text can have several, every one above a half."""
-    least = len(LEVELS) if HEADS[head].labels is LEVELS else top
+def _best(row: np.ndarray, head: Head, top: int) -> tuple[Scored, ...]:
+    """The likeliest labels; all three levels, and where a text can have several, every one that is given."""
+    least = len(LEVELS) if head.labels is LEVELS else top
     order = np.argsort(-row, kind="stable")
-    several = HEADS[head].several
-    kept = [place for rank, place in enumerate(order) if rank < least or (several and row[place] > 0.5)]
-    return tuple(Scored(HEADS[head].labels[int(place)], round(float(row[place]), 4)) for place in kept)
+    kept = [
+        place
+        for rank, place in enumerate(order)
+        if rank < least or (head.several and row[place] > GIVEN_FROM)
+    ]
+    return tuple(Scored(head.labels[int(place)], round(float(row[place]), 4)) for place in kept)
+
+
+def _groups(row: np.ndarray, top: int) -> tuple[Scored, ...]:
+    """The likeliest of the 16 groups of emotions; a group is as likely as its members together."""
+    chances = np.zeros(len(EMOTION_GROUPS))
+    for emotion, chance in zip(EMOTIONS, row, strict=True):
+        chances[EMOTION_GROUPS.index(GROUP_OF_EMOTION[emotion])] += chance
+    order = np.argsort(-chances, kind="stable")[:top]
+    return tuple(Scored(EMOTION_GROUPS[int(place)], round(float(chances[place]), 4)) for place in order)

@@ -21,6 +21,10 @@ from listenwell.labels import (
 CONTEXT, UTTERANCE, REPLY = "context", "utterance", "reply"
 """What a head reads: the dialogue so far, one utterance alone, or a reply after what it answers."""
 VIEWS = (CONTEXT, UTTERANCE, REPLY)
+GIVEN_FROM = 0.3
+"""From which probability on one of several labels counts as given (Demszky et al. 2020, §5.2)."""
+EMOTION_GROUP = "emotion_group"
+"""The name of the reading that follows from `emotion`: a group is as likely as its members together."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,6 @@ HEADS: Mapping[str, Head] = MappingProxyType(
     }
 )
 """By name. `emotion` and `response` are read from the dialogue up to a turn, as is the user's situation."""
+
+ORDER = ("emotion", EMOTION_GROUP, *(name for name in HEADS if name != "emotion"))
+"""The order of readings on a turn."""

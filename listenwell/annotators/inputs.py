@@ -2,17 +2,21 @@
 
 import codecs
 import json
+import os
+import stat
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
+from listenwell.annotators.heads import HEADS
 from listenwell.corpora import CORPORA, Item, Reader, Report
 from listenwell.dialogue import SPEAKER, Dialogue, LabelledText, Turn
 from listenwell.errors import InputError, ListenwellError, nearest
+from listenwell.labels import EMOTION_GROUPS
 
 STANDARD_INPUT = "-"
 LONGEST = 10**6
@@ -20,6 +24,7 @@ LONGEST = 10**6
 
 _BROKEN_PLACES, _BROKEN_REASONS, _REASON_LENGTH = 5, 20, 200
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_LABELS = {**{name: head.labels for name, head in HEADS.items()}, "emotion_group": EMOTION_GROUPS}
 
 
 class LineReport(Report):
@@ -59,6 +64,8 @@ class Source(ABC):
     identity: str
     """Tells it from other sources when a stopped run goes on."""
     splits: tuple[str, ...] = ()
+    is_live: bool = False
+    """Whether it can pause: a program or a person at the other end may wait for an answer."""
     report: Report
 
     @abstractmethod
@@ -67,6 +74,8 @@ class Source(ABC):
 
 class LineSource(Source):
     """A file or standard input: JSONL where its first character is `{`, else one utterance a line.
+
+    A file named .json or .jsonl is JSONL whatever it begins with. What has no id gets its line's number.
 
     Args:
         file: the file; None reads standard input.
@@ -77,34 +86,52 @@ class LineSource(Source):
         self.name = "standard input" if file is None else str(file)
         # What comes through a pipe has another name each time.
         self.identity = str(file.resolve()) if file is not None and file.is_file() else STANDARD_INPUT
+        self.is_live = file is None and _can_pause(sys.stdin)
         self.report = LineReport()
 
     def __iter__(self) -> Iterator[Dialogue]:
         try:
-            opened = nullcontext(sys.stdin.buffer) if self.file is None else self.file.open("rb")
+            opened = self._standard_input() if self.file is None else self.file.open("rb")
         except OSError as error:
             raise self._unreadable(error) from error
         with opened as lines:
             yield from self._dialogues(lines)
 
+    def _standard_input(self) -> AbstractContextManager[IO[bytes]]:
+        # A thread that waits in sys.stdin itself would hold its lock, and Python could not end.
+        return os.fdopen(sys.stdin.fileno(), "rb", closefd=False) if self.is_live else _unclosed_input()
+
     def _dialogues(self, lines: IO[bytes]) -> Iterator[Dialogue]:
         is_json: bool | None = None
         for number, raw, is_whole in self._lines(lines):
             if is_json is None and (start := raw.decode("utf-8", "replace").lstrip()):
-                is_json = start[0] == "{"
+                is_json = self._is_json(start)
             if not is_whole:
                 self.report.skip(f"longer than {LONGEST:,} bytes", str(number))
                 continue
             try:
                 line = raw.decode("utf-8")
                 if line.strip():
-                    yield _from_json(line) if is_json else Dialogue((Turn(SPEAKER, line),))
+                    dialogue = _from_json(line) if is_json else Dialogue((Turn(SPEAKER, line),))
+                    yield dialogue if dialogue.id else replace(dialogue, id=str(number))
             except UnicodeDecodeError:
                 self.report.skip("not UTF-8", str(number))
             except (ValueError, RecursionError):
                 self.report.skip("not JSON", str(number))
             except ListenwellError as error:
                 self.report.skip(str(error), str(number))
+
+    def _is_json(self, start: str) -> bool:
+        """Whether the lines are JSON, from the first that is not blank; an error if all are one array."""
+        is_named_so = self.file is not None and self.file.suffix.lower() in (".json", ".jsonl")
+        # A text may begin with [laughs], or even with [1].
+        is_array = start[0] == "[" and (is_named_so or start[1:].lstrip()[:1] in ("", "{", "[", '"', "]"))
+        if is_array:
+            raise InputError(
+                f"{self.name} is one JSON array, which cannot be read line by line.",
+                "Write one JSON object a line, without the brackets and commas around them.",
+            )
+        return is_named_so or start[0] == "{"
 
     def _lines(self, lines: IO[bytes]) -> Iterator[tuple[int, bytes, bool]]:
         """Each line's number, its bytes without the line's end, and whether they are all of it."""
@@ -136,12 +163,11 @@ class CorpusSource(Source):
 
     Args:
         reader: of the corpus.
-        split: one of its splits; None reads every one that is there, and notes on each dialogue which.
+        split: one of its splits; None reads every one that is there. Each dialogue notes which it is from.
     """
 
     def __init__(self, reader: Reader, split: str | None = None) -> None:
         self.reader = reader
-        self.notes_split = split is None
         self.splits = (split,) if split is not None else reader.available() or (reader.splits[0],)
         reader.check(self.splits[0])
         self.name = reader.name
@@ -152,11 +178,12 @@ class CorpusSource(Source):
         for split in self.splits:
             for item in self.reader.read(split):
                 dialogue = as_dialogue(item)
-                if self.notes_split:
-                    # A note that was there before (of a corpus that was converted) knows better.
-                    notes = {"split": split, **dict(dialogue.notes)}
-                    dialogue = replace(dialogue, notes=tuple(notes.items()))
-                yield dialogue
+                # A note that was there before (of a corpus that was converted) knows better.
+                notes = {"split": split, **dict(dialogue.notes)}
+                try:
+                    yield _checked(replace(dialogue, notes=tuple(notes.items())))
+                except ListenwellError as error:
+                    self.report.skip(str(error), dialogue.id)
 
 
 def find_source(name: str, split: str | None = None, path: Path | None = None) -> Source:
@@ -205,7 +232,31 @@ def _from_json(line: str) -> Dialogue:
     data = json.loads(line)
     if isinstance(data, dict) and "text" in data and "turns" not in data:
         return as_dialogue(LabelledText.from_dict({"labels": [], **data}))
-    return Dialogue.from_dict(data)
+    return _checked(Dialogue.from_dict(data))
+
+
+def _checked(dialogue: Dialogue) -> Dialogue:
+    """The dialogue, if its readings have the labels of their heads; heads that are not ours are left alone."""
+    for turn in dialogue.turns:
+        for reading in turn.readings:
+            if (labels := _LABELS.get(reading.head)) is not None:
+                for score in reading.scores:
+                    labels.check(score.label)
+    return dialogue
+
+
+def _can_pause(given: IO[str] | None) -> bool:
+    """Whether it is a pipe or a terminal, not a file."""
+    try:
+        return given is not None and not stat.S_ISREG(os.fstat(given.fileno()).st_mode)
+    except (OSError, ValueError):  # no file of the system's
+        return False
+
+
+def _unclosed_input() -> AbstractContextManager[IO[bytes]]:
+    if sys.stdin is None:
+        raise InputError("There is no standard input.", "Name a file, or pipe something in.")
+    return nullcontext(sys.stdin.buffer)
 
 
 def _corpus_advice(name: str, otherwise: str) -> str:

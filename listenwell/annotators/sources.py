@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.views import View, context_view
 from listenwell.corpora import CORPORA, Item, Reader
+from listenwell.corpora.epitome import SPLIT_RULE
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.labels import LEVELS, MECHANISMS, act_of, tone_of
 
@@ -28,6 +31,13 @@ class Labelled:
     words: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     """By head: which letters of the last turn show the label (EPITOME's rationales)."""
 
+    def target(self, head: str) -> np.ndarray:
+        """The wanted probabilities of a head's labels: (labels,) float32, 1 at the true ones."""
+        names = HEADS[head].labels
+        target = np.zeros(len(names), np.float32)
+        target[[names.index(label) for label in self.labels[head]]] = 1
+        return target
+
 
 @dataclass(frozen=True)
 class Source:
@@ -37,6 +47,8 @@ class Source:
     corpus: str
     heads: tuple[str, ...]
     views: Callable[[Item], Iterable[Labelled]]
+    labels: str
+    """How the labels came about, for results."""
     prefix: str = ""
     """Before the split's name in the corpus, such as "lexical_"."""
     faulty: Callable[[Item], bool] | None = None
@@ -110,34 +122,69 @@ def _replies(item: Item) -> Iterator[Labelled]:
     yield Labelled(context_view(item), labels, item.turns[0].text, words)
 
 
-_VERB = "do|does|did|is|are|was|were|am|have|has|had|can|could|would|will|should"
-_SUBJECT = "you|he|she|it|they|we|i|your|his|her|their|the|that|this|there"
-_QUESTION = re.compile(rf"(?:(?:what|why|how|who|where|which|when)\b.*?)?\b(?:{_VERB}) (?:{_SUBJECT})\b")
-"""The order of words in a question, with or without a question word."""
+_NO_QUESTION = re.compile(
+    r"do ?n'?t\b(?! (?:you|they|we|people)\b)"  # don't worry
+    r"|have (?:fun|a|an|some|faith)\b"  # have fun
+    r"|what (?:an?|great|good|nice|sweet|lovely|wonderful|awful|horrible|terrible|lousy|bad)\b"  # what a pity
+    r"|how (?!come|much|many|long|old|far|so\b)(?:\w+ )?\w+(?: (?:for|of|to) \w+)?[.!]*$"  # how sad!
+    r"|(?:dog|done|dona|doub|when|whenever\b|whatever\b|however\b|whoever\b)"  # "do" in a word
+)
+"""Beginnings of texts that are no question, whatever n-grams they hold."""
+_WORD_ORDER = re.compile(
+    r"(?:how|what|when) (?:\w+ )?(?:do|does|did|is|are|was|were|have|has|can|could|would|will)\b"
+)
 
 
 def is_no_question(item: Item) -> bool:
     """Whether a text counts as questioning by its n-grams alone: "don't worry." and "how sad!" do.
 
-    One in twelve of these texts has no question mark; what is worded like a question is none of them.
+    A few in a hundred of these texts; only what is surely no question, the rest stays.
     """
     if not isinstance(item, LabelledText) or item.labels[0] != "questioning" or "?" in item.text:
         return False
-    return _QUESTION.match(item.text.casefold()) is None
+    text = item.text.casefold().strip()
+    return bool(_NO_QUESTION.match(text)) and not _WORD_ORDER.match(text)
 
 
 SOURCES: Mapping[str, Source] = MappingProxyType(
     {
         source.name: source
         for source in (
-            Source("situations", "empathetic_dialogues", ("emotion",), _situations),
-            Source("contexts", "empathetic_dialogues_labels", ("emotion", "response"), _contexts),
             Source(
-                "intents", "empathetic_intents", ("intent",), _texts("intent", str), faulty=is_no_question
+                "situations", "empathetic_dialogues", ("emotion",), _situations, "the speaker's own emotion"
             ),
-            Source("acts", "empathetic_intents", ("act",), _texts("act", act_of), "lexical_", is_no_question),
-            Source("comments", "goemotions", ("tone", "goemotions"), _comments),
-            Source("replies", "epitome", tuple(MECHANISMS), _replies),
+            Source(
+                "contexts",
+                "empathetic_dialogues_labels",
+                ("emotion", "response"),
+                _contexts,
+                "emotion: the speaker's own; response: another classifier's label of the reply that came",
+            ),
+            Source(
+                "intents",
+                "empathetic_intents",
+                ("intent",),
+                _texts("intent", str),
+                "emotions: the speaker's own, of situations; intents: found by n-grams",
+                faulty=is_no_question,
+            ),
+            Source(
+                "acts",
+                "empathetic_intents",
+                ("act",),
+                _texts("act", act_of),
+                "found by n-grams, easy by construction; neutral is others",
+                "lexical_",
+                is_no_question,
+            ),
+            Source(
+                "comments",
+                "goemotions",
+                ("tone", "goemotions"),
+                _comments,
+                "raters'; a tone only where all labels of a comment are of one tone, others are not asked",
+            ),
+            Source("replies", "epitome", tuple(MECHANISMS), _replies, f"raters'; split by {SPLIT_RULE}"),
         )
     }
 )

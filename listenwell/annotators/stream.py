@@ -7,6 +7,8 @@ is there already is held against it.
 
 import json
 import os
+import queue
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,6 +17,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from listenwell.annotators import WINDOW
 from listenwell.annotators.inputs import Source
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
@@ -25,10 +28,6 @@ from listenwell.version import __version__
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
-
-WINDOW = 256
-"""Dialogues that are annotated together. A run goes on at the beginning of a window: what shares a batch
-moves the last digits of a probability, so a run that went on gives the same bytes as an unbroken one."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class Run(Record):
     splits: tuple[str, ...]
     window: int
     version: str
+    listener: str | None = None
+    """Who was made the listener of every dialogue, if anyone was."""
     replaces: bool = False
     """Whether it may take the place of a file that is there."""
 
@@ -64,15 +65,25 @@ class Stream:
     source: Source
     top: int = 5
     """How many labels of each head to keep."""
+    listener: str | None = None
+    """Who becomes the listener of every dialogue; None leaves it to each."""
     lines: int = field(default=0, init=False)
     """Lines that the output holds."""
     earlier: int = field(default=0, init=False)
     """How many of them an earlier run made."""
+    unheard: int = field(default=0, init=False)
+    """Dialogues of two turns or more, none of them their listener's."""
+    read: set[str] = field(default_factory=set, init=False)
+    """Heads that gave a reading."""
     begun: float = field(default_factory=time.perf_counter, init=False)
 
     def write(self, out: IO[bytes], advance: Advance) -> None:
-        """Write one dialogue a line, each flushed, to what cannot be gone back on: a pipe, a terminal."""
-        for dialogue in self._annotated(self.source):
+        """Write one dialogue a line, each flushed, to what cannot be gone back on: a pipe, a terminal.
+
+        Where the input pauses, all that came is annotated and written first.
+        """
+        given = self._given()
+        for dialogue in self._annotated(_as_they_come(given) if self.source.is_live else _windows(given)):
             out.write(dialogue.to_json().encode() + b"\n")
             out.flush()
             self._count(advance)
@@ -83,12 +94,15 @@ class Stream:
         Where the source holds no dialogue, nothing is left behind, and a file that is there stays.
         """
         with growing:
-            rest = growing.begin(self.run(), iter(self.source))
+            given = self._given()
+            first = list(islice(given, 1))  # an input that cannot be read leaves no file behind
+            rest = growing.begin(self.run(), chain(first, given))
             self.lines = self.earlier = growing.kept
+            self.read |= growing.read
             self.begun = time.perf_counter()
             if self.earlier:
                 advance(self.earlier)
-            for dialogue in self._annotated(rest):
+            for dialogue in self._annotated(_windows(rest)):
                 growing.add(dialogue.to_json().encode() + b"\n")
                 self._count(advance)
             growing.finish(is_empty=not self.lines)
@@ -96,17 +110,35 @@ class Stream:
     def run(self) -> Run:
         """What shapes the lines."""
         heads, source = tuple(self.annotator.heads), self.source
-        return Run(self.annotator.key, heads, self.top, source.identity, source.splits, WINDOW, __version__)
+        return Run(
+            self.annotator.key,
+            heads,
+            self.top,
+            source.identity,
+            source.splits,
+            WINDOW,
+            __version__,
+            self.listener,
+        )
 
     def rate(self) -> float:
         """Lines made in a second of this run."""
         return (self.lines - self.earlier) / max(time.perf_counter() - self.begun, 1e-9)
 
-    def _annotated(self, dialogues: Iterable[Dialogue]) -> Iterator[Dialogue]:
-        """The dialogues with readings, in order; at most a window of them is read ahead."""
-        rest = iter(dialogues)
-        while window := list(islice(rest, WINDOW)):
-            yield from self.annotator.annotate_all(window, self.top)
+    def _given(self) -> Iterator[Dialogue]:
+        """The source's dialogues with their listener; those that lack one are counted."""
+        for given in self.source:
+            dialogue = given if self.listener is None else replace(given, listener=self.listener)
+            if len(dialogue.turns) > 1 and all(turn.speaker != dialogue.listener for turn in dialogue.turns):
+                self.unheard += 1
+            yield dialogue
+
+    def _annotated(self, windows: Iterable[list[Dialogue]]) -> Iterator[Dialogue]:
+        """The dialogues with readings, in order."""
+        for window in windows:
+            for dialogue in self.annotator.annotate_all(window, self.top):
+                self.read.update(reading.head for turn in dialogue.turns for reading in turn.readings)
+                yield dialogue
 
     def _count(self, advance: Advance) -> None:
         self.lines += 1
@@ -128,6 +160,8 @@ class GrowingFile:
         self.mark = self.file.with_name(f"{self.file.name}.part.json")
         self.kept = 0
         """Lines of an earlier run that stay."""
+        self.read: set[str] = set()
+        """Heads that gave a reading in an earlier run."""
         self._out: IO[bytes] | None = None
 
     def check(self) -> None:
@@ -270,6 +304,7 @@ class GrowingFile:
         """The dialogue of the input, if the line was made from it."""
         try:
             made = json.loads(line)
+            self.read.update(read["head"] for turn in made["turns"] for read in turn.get("readings", ()))
             is_same = dialogue is not None and _comes_from(made, dialogue.to_dict())
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             raise InputError(f"{self.part}:{number} is damaged.", "Begin anew with --overwrite.") from None
@@ -279,6 +314,46 @@ class GrowingFile:
                 "Give the same input to go on, or begin anew with --overwrite.",
             )
         return dialogue
+
+
+def _windows(dialogues: Iterable[Dialogue]) -> Iterator[list[Dialogue]]:
+    """All in whole windows; no more than one is read ahead."""
+    rest = iter(dialogues)
+    while window := list(islice(rest, WINDOW)):
+        yield window
+
+
+def _as_they_come(dialogues: Iterable[Dialogue]) -> Iterator[list[Dialogue]]:
+    """At least one dialogue, and as many more as are there already, up to a window."""
+    waiting: queue.Queue[Dialogue | BaseException | None] = queue.Queue(WINDOW)
+
+    def read() -> None:
+        try:
+            for dialogue in dialogues:
+                waiting.put(dialogue)
+            waiting.put(None)
+        except BaseException as error:  # raised again where the lines are written
+            waiting.put(error)
+
+    # A daemon: whoever stops the command does not wait for one more line.
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        window: list[Dialogue] = []
+        item = waiting.get()
+        while isinstance(item, Dialogue):
+            window.append(item)
+            try:
+                if len(window) == WINDOW:
+                    break
+                item = waiting.get_nowait()
+            except queue.Empty:
+                break
+        if window:
+            yield window
+        if isinstance(item, BaseException):
+            raise item
+        if item is None:
+            return
 
 
 def _comes_from(made: Json, given: Json) -> bool:
@@ -299,5 +374,5 @@ def _turns(made: Json, given: Json) -> Iterator[tuple[Json, Json]]:
 
 
 def _shown(value: object) -> str:
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    text = ", ".join(value) if isinstance(value, tuple) else str(value or "")
     return (text if len(text) <= 60 else f"{text[:57]}…") or "none"

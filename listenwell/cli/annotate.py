@@ -1,6 +1,7 @@
 """`listenwell annotate`: what every turn expresses, for a text, a file or a whole corpus."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,6 +29,9 @@ Heads = Annotated[
     typer.Option("--heads", "--head", help="Only these, such as emotion,act; repeatable."),
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many labels of each head to keep.")]
+Listener = Annotated[
+    str | None, typer.Option(help="Who listens, as the turns name them; otherwise as each dialogue says.")
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, and replace --out in the end.")]
 Weights = Annotated[Path | None, typer.Option(help="Your own folder with the encoder's base weights.")]
 Model = Annotated[Path | None, typer.Option(help="Your own annotators' folder, instead of the shipped one.")]
@@ -40,20 +44,25 @@ def annotate(
     out: Out = None,
     heads: Heads = None,
     top: Top = 5,
+    listener: Listener = None,
     overwrite: Overwrite = False,
     weights: Weights = None,
     model: Model = None,
 ) -> None:
     """Read emotions, intents, acts and mechanisms from every turn; writes one dialogue a line as JSONL.
 
-    A file holds one utterance a line, or JSONL: dialogues, or {"text": "…"}. With --out, a run that was
-    stopped goes on where it was by the same command. Broken lines are skipped and reported.
+    A file holds one utterance a line, or JSONL: dialogues, or {"text": "…"}; lines without an id get their
+    number. With --out, a run that was stopped goes on where it was by the same command. Broken lines are
+    skipped and reported.
 
     Example: echo "I finally got promoted today!" | listenwell annotate - --heads emotion
     """
     from listenwell.annotators.inputs import find_source
     from listenwell.annotators.stream import GrowingFile, Stream
+    from listenwell.errors import InputError
 
+    if listener == "":
+        raise InputError("--listener names nobody.", "Leave it out, or give a name that the turns have.")
     chosen = _heads(heads)
     found = find_source(source, split, path)
     out = None if str(out) == "-" else out
@@ -63,7 +72,7 @@ def annotate(
 
     from listenwell.annotators.annotator import Annotator
 
-    stream = Stream(Annotator.load(model, heads=chosen, weights=weights), found, top)
+    stream = Stream(Annotator.load(model, heads=chosen, weights=weights), found, top, listener)
     try:
         if growing:
             with _bar(found) as advance:
@@ -79,6 +88,8 @@ def annotate(
         typer.echo(f"\n{_stopped(stream, growing)}", err=True)
         raise typer.Exit(130) from None
     _conclude(stream, out)
+    for line in _remarks(stream, chosen or ()):
+        typer.echo(visible(line), err=True)
 
 
 def _heads(given: list[str] | None) -> tuple[str, ...] | None:
@@ -137,3 +148,19 @@ def _conclude(stream: "Stream", out: Path | None) -> None:
             f"Nothing was annotated: {source.name} holds no text that can be read.",
             'Give one utterance a line, or JSONL with {"text": "…"} or whole dialogues.',
         )
+
+
+def _remarks(stream: "Stream", asked: Sequence[str]) -> Iterator[str]:
+    """What a user should know of the lines: nobody listens in them, or a head had nothing to read."""
+    from listenwell.annotators.heads import CONTEXT, HEADS, REPLY
+
+    if stream.unheard:
+        one = stream.unheard == 1
+        yield (
+            f"{stream.unheard:,} dialogue{' has' if one else 's have'} two or more turns, but none of "
+            f"{'its' if one else 'their'} listener. Say who listens: --listener NAME"
+        )
+    reads = {CONTEXT: "turns of everyone but the listener", REPLY: "turns that answer another person's"}
+    for name in asked:
+        if name not in stream.read:
+            yield f"{name} was read nowhere: it needs {reads.get(HEADS[name].view, 'turns')}."

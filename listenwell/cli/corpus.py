@@ -65,8 +65,8 @@ def show(
     from listenwell.cli.tables import item_panel
     from listenwell.errors import InputError
 
-    reader = _reader(name, path)
-    chosen = split or _splits(reader, None)[0]
+    reader = open_reader(name, path)
+    chosen = split or chosen_splits(reader, None)[0]
     item = next(islice(reader.read(chosen), index, None), None)
     if item is None:
         raise InputError(f"{name} {chosen} has no item {index}.", "Give a smaller --index.")
@@ -82,8 +82,8 @@ def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson =
     from listenwell.corpora import Report
     from listenwell.corpora.stats import measure
 
-    reader, figures, reports = _reader(name, path), {}, {}
-    for part in _splits(reader, split):
+    reader, figures, reports = open_reader(name, path), {}, {}
+    for part in chosen_splits(reader, split):
         reader.report = Report()
         figures[part] = measure(_read(reader, part))
         reports[part] = reader.report
@@ -113,10 +113,10 @@ def convert(
     """Write a corpus as listenwell's own JSONL, whole or not at all."""
     from listenwell.files import written_whole
 
-    reader, count = _reader(name, path), 0
+    reader, count = open_reader(name, path), 0
     out = nullcontext(sys.stdout.buffer) if str(to) == "-" else written_whole(to)
     with out as file:
-        for part in _splits(reader, split):
+        for part in chosen_splits(reader, split):
             for item in _read(reader, part):
                 file.write(item.to_json().encode("utf-8") + b"\n")
                 count += 1
@@ -137,7 +137,7 @@ def download(
     from listenwell.corpora.download import fetch
     from listenwell.errors import DownloadError
 
-    reader = _reader(name, path)
+    reader = open_reader(name, path)
     if not reader.downloads:
         raise DownloadError(f"{name} cannot be downloaded.", reader.how_to_get())
     typer.echo(f"{reader.title} ({reader.citation})\nLicence: {reader.licence}")
@@ -155,13 +155,14 @@ def download(
 corpus.command()(factors)
 
 
-def _reader(name: str, path: Path | None) -> "Reader":
+def open_reader(name: str, path: Path | None) -> "Reader":
+    """The reader of a corpus, in its own place or in another."""
     from listenwell.corpora import CORPORA
 
     return CORPORA.load(name)(path)
 
 
-def _splits(reader: "Reader", split: str | None) -> tuple[str, ...]:
+def chosen_splits(reader: "Reader", split: str | None) -> tuple[str, ...]:
     """The split that was named, or all that are here; an error if none is."""
     if split is not None:
         reader.check(split)

@@ -1,8 +1,9 @@
 """`listenwell corpus factors`: how factors hang together, how often labels occur, and their words."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from listenwell.evaluation.sample import Sampling
 
 Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
-Split = Annotated[str | None, typer.Option(help="One split; otherwise every one that is there.")]
+Split = Annotated[
+    str | None,
+    typer.Option(help="One split, also of --annotated; otherwise every one that is there."),
+]
 Where = Annotated[
     Path | None,
     typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
@@ -32,6 +36,8 @@ Made = Annotated[
     Path | None,
     typer.Option("--annotated", help="The corpus as `listenwell annotate` wrote it: nothing is read anew."),
 ]
+
+_SPLITS = 8  # names of splits in a label; notes can hold anything
 
 
 def factors(
@@ -61,7 +67,9 @@ def factors(
 
     need_matplotlib()  # before the long work
     source = _source(name, split, path, annotated)
-    work = _Work(source, Sampling(limit, seed), _survey(source))
+    survey = _survey(source)
+    source = _named(source, survey)
+    work = _Work(source, Sampling(limit, seed), survey)
     analysis = analyse(work.dialogues(), seed)
     if not analysis.replies:
         raise _no_replies(source)
@@ -102,9 +110,19 @@ class _Source:
     label: str
     """Their name in the folder's."""
     annotated: Path | None = None
+    wanted: str | None = None
+    """The split to keep, where the dialogues of a file note their own."""
 
     def dialogues(self) -> "Iterator[Dialogue]":
         """All of them in order; what the reader skips is counted once, however often this is called."""
+        for dialogue in self.everything():
+            if self.wanted in (None, dialogue.note("split")):
+                yield dialogue
+            elif dialogue.note("split") is None:
+                self.reader.report.skip("has no note of its split", dialogue.id)
+
+    def everything(self) -> "Iterator[Dialogue]":
+        """The same with those of other splits."""
         from listenwell.corpora import Report
         from listenwell.dialogue import Dialogue
 
@@ -125,6 +143,8 @@ class _Survey:
     """Replies with at least one factor that the analysis counts."""
     complete: int
     """Replies with mechanisms, act and tone."""
+    splits: Counter[str | None]
+    """Dialogues by their note of the split; None where they have none."""
 
 
 @dataclass
@@ -194,13 +214,13 @@ class _Work:
 
 
 def _source(name: str, split: str | None, path: Path | None, annotated: Path | None) -> _Source:
-    from listenwell.cli.corpus import _reader, _splits
+    from listenwell.cli.corpus import chosen_splits, open_reader
     from listenwell.corpora.own import OwnJsonl
     from listenwell.errors import InputError, unknown_name
 
-    reader = _reader(name, path)
+    reader = open_reader(name, path)
     if annotated is None:
-        splits = _splits(reader, split)
+        splits = chosen_splits(reader, split)
         label = splits[0] if len(splits) == 1 else "all"
         return _Source(name, reader, splits, "+".join(splits), label)
     if path is not None:
@@ -212,7 +232,17 @@ def _source(name: str, split: str | None, path: Path | None, annotated: Path | N
             f"There is no file {annotated}.", f"Make it with: listenwell annotate {name} --out FILE"
         )
     label = split or annotated.stem
-    return _Source(name, OwnJsonl(annotated), ("all",), label, label, annotated.expanduser())
+    return _Source(name, OwnJsonl(annotated), ("all",), label, label, annotated.expanduser(), split)
+
+
+def _named(source: _Source, survey: _Survey) -> _Source:
+    """An annotated file's source with the splits that are in it, in words."""
+    if source.annotated is None or source.wanted is not None or not any(survey.splits):
+        return source
+    names = ["no split" if split is None else split for split in survey.splits]
+    if len(names) > _SPLITS:
+        names = [*names[:_SPLITS], "…"]
+    return replace(source, split="+".join(names))
 
 
 def _survey(source: _Source) -> _Survey:
@@ -223,14 +253,20 @@ def _survey(source: _Source) -> _Survey:
     from listenwell.progress import progress
 
     dialogues = found = known = complete = 0
+    splits: Counter[str | None] = Counter()
     with progress(f"reading {source.name}", unit="dialogues") as advance:
-        for dialogue in source.dialogues():
-            dialogues += 1
+        for dialogue in source.everything():
             advance(1)
+            splits[dialogue.note("split")] += 1
+            if source.wanted not in (None, dialogue.note("split")):
+                continue
+            dialogues += 1
             for _, turn in replies(dialogue):
                 has = turn.factors or Factors()
                 given = [value is not None for value in (has.mechanisms, has.act, has.tone)]
                 found, known, complete = found + 1, known + any(given), complete + all(given)
+    if source.wanted is not None and source.wanted not in splits:
+        raise _no_split(source, splits)
     if not found:
         raise _no_replies(source)
     if source.annotated is not None and not known:
@@ -238,7 +274,19 @@ def _survey(source: _Source) -> _Survey:
             f"No reply in {source.annotated} has mechanisms, act or tone.",
             f"Make it with: listenwell annotate {source.name} --out FILE",
         )
-    return _Survey(dialogues, found, known, complete)
+    return _Survey(dialogues, found, known, complete, splits)
+
+
+def _no_split(source: _Source, splits: Counter[str | None]) -> Exception:
+    from listenwell.errors import InputError
+
+    there = ", ".join(visible(split) for split in list(splits)[:_SPLITS] if split)
+    return InputError(
+        f"No dialogue in {source.annotated} notes that it is of the split {source.wanted}"
+        f"{f'; there are: {there}' if there else ', or of any'}.",
+        f"Leave --split out, or make the file with: listenwell annotate {source.name} "
+        f"--split {source.wanted} --out FILE",
+    )
 
 
 def _no_replies(source: _Source) -> Exception:

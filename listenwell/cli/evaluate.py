@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.ledger import Result
     from listenwell.evaluation.sample import Sampling
-    from listenwell.evaluation.understanding import Scope
 
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Measure a sample of this size, drawn with the seed.")]
@@ -74,25 +73,14 @@ def evaluate(
     Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
     """
     from listenwell.corpora import CORPORA
-    from listenwell.errors import InputError
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.sample import Sampling
 
     if model == "annotators":
-        if any((out, replies, path, recipe, weights, encoder)):
-            raise InputError(
-                "annotators are measured on their own corpora.",
-                "Give --ears, --head, --split, --limit, --keep, --system.",
-            )
-        from listenwell.evaluation.understanding import Scope
-
-        scope = Scope(split, limit, tuple(head or ()))
-        return _of_annotators(ears or [], scope, system or "annotators", keep, as_json)
-    if (model is None) == (replies is None):
-        raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
-    if replies is None and system is not None:
-        raise InputError("--system names a row of --replies.", "Leave it out: a model has its own name.")
+        own = not any((replies, path, recipe, weights, encoder, corpus != "empathetic_dialogues"))
+        return _of_annotators(ears, head, split, Sampling(limit, seed), system, (out, keep), own, as_json)
+    _check(model, replies, system if replies is None else None, bool(ears or head))
     reader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
     if replies is not None:
         result = _of_file(replies, system, reader, split, sampling, encoder)
@@ -113,22 +101,53 @@ def evaluate(
     typer.echo(f"Written to {folder / 'result.json'}.", err=True)
 
 
-def _of_annotators(ears: list[Path], scope: "Scope", system: str, keep: Path | None, as_json: bool) -> None:
+def _check(model: str | None, replies: Path | None, system: str | None, is_odd: bool) -> None:
+    from listenwell.errors import InputError
+
+    if (model is None) == (replies is None):
+        raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
+    if system is not None:
+        raise InputError("--system names a row of --replies.", "Leave it out: a model has its own name.")
+    if is_odd:
+        raise InputError("--ears and --head are of annotators.", "Try: listenwell evaluate annotators")
+
+
+def _of_annotators(
+    ears: list[Path] | None,
+    heads: list[str] | None,
+    split: str,
+    sampling: "Sampling",
+    system: str | None,
+    places: tuple[Path | None, Path | None],
+    own: bool,
+    as_json: bool,
+) -> None:
+    """Measure annotators; `own`: only options of theirs were given."""
     from listenwell.annotators.annotator import SHIPPED, find_ears
     from listenwell.cli.result_tables import grid_table
+    from listenwell.errors import InputError
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.tables import figure_grids
-    from listenwell.evaluation.understanding import evaluate_ears
+    from listenwell.evaluation.understanding import Scope, evaluate_ears
 
-    results = evaluate_ears(ears or find_ears(SHIPPED), scope, system)
+    if not own:
+        raise InputError(
+            "Annotators are measured on their own corpora.",
+            "Give --ears, --head, --split, --limit, --seed, --out, --keep or --system.",
+        )
+    name = system or "annotators"
+    folder = places[0] or _folder(name, "understanding", split)
+    folders = [place for ear in ears or [SHIPPED] for place in find_ears(ear)]
+    results = evaluate_ears(folders, Scope(split, sampling, tuple(heads or ())), name)
     for result in results:
-        if keep is not None:
-            write_result(result, keep / f"{result.task}-{_slug(result.system)}.json")
+        for place in filter(None, (folder, places[1])):
+            write_result(result, place / f"{result.task}-{_slug(result.system)}.json")
         if as_json:
             typer.echo(result.to_json())
     if not as_json:
         for grid in figure_grids(results[0].task, results):
             grid_table(grid)
+    typer.echo(f"Written to {folder}.", err=True)
 
 
 def _of_file(

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.annotators.heads import HEADS
+from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.model import probabilities
 from listenwell.evaluation import metrics
 from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
-
-THRESHOLD = 0.3
-"""From which probability on one of several labels counts as given (Demszky et al. 2020, §5.2)."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ def measure(answers: Answers) -> dict[str, float]:
     head, found, truth = HEADS[answers.head], answers.found, answers.truth
     raw = probabilities(answers.logits, answers.head, 1.0)
     if head.several:
-        given = found > THRESHOLD
+        given = found > GIVEN_FROM
         return {
             "exact_match": 100 * float((given == (truth > 0)).all(axis=1).mean()),
             **metrics.label_set_metrics(truth > 0, given),

@@ -22,8 +22,9 @@ _LONGEST = 24  # letters of a word in a table
 _HEAD = """**How to read it**
 - A *reply* is a turn of the listener right after another person's. Labels that the corpus does not give were
   read by the annotators: they are guesses, with the annotators' errors.
-- P(Y | X): each row adds up to 1. A reply that uses two mechanisms (CM) makes two pairs, and replies that use
-  none are left out, as in CoMAE (§4.4, §4.5). "CMs" takes the mechanisms together, over all replies.
+- P(Y | X): in the tables each X is a row, in the figure each X is a column; either adds up to 1. A reply that
+  uses two mechanisms (CM) makes two pairs, and replies that use none are left out, as in CoMAE (§4.4, §4.5).
+  "CMs" takes the mechanisms together, over all replies.
 - I(X; Y): mutual information in bits. *chance* is what independent factors would show in as many pairs; *of
   H(Y)* is the share of the uncertainty about Y that X takes away. The 95 % interval is from dialogues drawn
   with replacement.

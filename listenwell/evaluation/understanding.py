@@ -5,7 +5,7 @@ Probabilities are calibrated; the calibration error without that is measured too
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from listenwell.annotators.bag import KIND as BAG
 from listenwell.annotators.bag import BagClassifier
 from listenwell.annotators.decision import choose, fit_share, log_frequencies
-from listenwell.annotators.heads import HEADS
+from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import Heard, hear
 from listenwell.annotators.model import Ear, load_ear
 from listenwell.annotators.rationales import marked_pieces
@@ -25,10 +25,13 @@ from listenwell.errors import InputError, unknown_name
 from listenwell.evaluation import metrics
 from listenwell.evaluation.answers import Answers, measure, most_confused
 from listenwell.evaluation.ledger import Result, hash_files, surroundings
+from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.units import units
 from listenwell.labels import EMOTIONS
 from listenwell.progress import progress
+from listenwell.recipe import read_recipe
 from listenwell.runtime.text import Vocabulary
+from listenwell.training.recipe import TrainRecipe, settings_of
 
 TASK = "understanding"
 
@@ -39,8 +42,8 @@ class Scope:
 
     split: str
     """Of every source; "test" asks the hand-labelled acts too."""
-    limit: int | None = None
-    """Only the first so many texts of each source, for rehearsals."""
+    sampling: Sampling = field(default_factory=Sampling)
+    """Which texts of each source: all, or a sample."""
     heads: tuple[str, ...] = ()
     """Only these heads; all of them without a name."""
 
@@ -64,31 +67,28 @@ def evaluate_ears(folders: Sequence[Path], scope: Scope, system: str) -> list[Re
             raise unknown_name("head", name, HEADS)
     if not folders:
         raise InputError("No annotators were named.", "Name a folder that `listenwell train` made.")
-    figures: dict[str, list[tuple[dict[str, float], int]]] = {}
-    confused: dict[str, str] = {}
-    conditions: dict[str, str] = {}
+    figures: dict[str, list[Given]] = {}
+    made: dict[str, str] = {}
+    seeds = []
     for folder in folders:
+        recipe = read_recipe(TrainRecipe, open_checkpoint(folder).path("recipe.yaml"))
+        seeds.append(str(recipe.seed))
         is_bag = open_checkpoint(folder).kind == BAG
-        made, answers = (_of_bag if is_bag else _of_ear)(folder, scope)
-        if conditions and made != conditions:
+        conditions, answers = (_of_bag if is_bag else _of_ear)(folder, scope, recipe)
+        if made and conditions != made:
             raise InputError(f"{folder} is made otherwise than those before it.", "Name seeds of one recipe.")
-        conditions = made
+        made = conditions
         for question, given in answers:
-            figures.setdefault(question.name, []).append((given.figures, given.count))
-            confused.setdefault(question.name, given.confused)
+            figures.setdefault(question.name, []).append(given)
     if not figures:
         raise InputError(f"No text of {scope.split} has a label that these heads know.", "Raise the limit.")
-    limit = f"{scope.limit} texts a source" if scope.limit else "none"
-    shared = {"seeds": str(len(folders)), "limit": limit}
     sums = hash_files(place / name for place in folders for name in [MANIFEST, *open_checkpoint(place).sums])
     about: dict[str, Any] = {"task": TASK, "checkpoint": sums, **surroundings()}
     results = []
-    for name, seeds in figures.items():
-        said = {"count": "texts", **shared, **conditions}
-        if confused[name]:
-            said["most confused by the first seed"] = confused[name]
+    for name, found in figures.items():
+        said = {"count": "texts", "seeds": ", ".join(seeds), **found[0].said, **made}
         row = {"system": f"{name}: {system}", "conditions": tuple(said.items())}
-        results.append(_result(QUESTIONS_AND_HAND[name], seeds, scope.split, about | row))
+        results.append(_result(QUESTIONS_AND_HAND[name], found, scope.split, about | row))
     return results
 
 
@@ -99,38 +99,46 @@ class Given:
     figures: dict[str, float]
     count: int
     """How many texts were asked."""
-    confused: str
-    """The commonest mistakes, in words."""
+    said: dict[str, str]
+    """What a reader must know: the sample, how the labels came about, the commonest mistakes."""
 
 
 Answered = Iterator[tuple[Question, Given]]
 
 
-def _of_ear(folder: Path, scope: Scope) -> tuple[dict[str, str], Answered]:
+def _of_ear(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
     ear, vocabulary = load_ear(folder)
+    taught = settings_of(recipe)
+    share = f"{len(taught.teachers)}, {taught.teacher_share:g} of the target"
     conditions = {
         "probabilities": "one temperature a head, fitted on valid",
+        "several labels": f"given from a probability of {GIVEN_FROM:g} on",
         "base": ear.config.base,
         "heads on this adapter": ", ".join(ear.config.heads),
+        "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
+        "teachers": share if taught.teachers else "none",
+        "learning rate": f"{recipe.optimizer.learning_rate:g}",
     }
     return conditions, _answers(ear, vocabulary, scope)
 
 
-def _of_bag(folder: Path, scope: Scope) -> tuple[dict[str, str], Answered]:
+def _of_bag(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
     """The light classifier answers one question, and only if it was taught emotions."""
     bag = BagClassifier.load(folder)
     if bag.config.labels != EMOTIONS.labels:
         raise InputError(f"{folder} was not taught the 32 emotions.", "Name one trained on situations.")
     question = QUESTIONS["situation emotion"]
-    labelled = _labelled(question.source, scope.split)[: scope.limit]
+    labelled, sample = _drawn(question.source, scope)
     found = bag.probabilities([bag.features.of(item.view[0][0]) for item in labelled])
-    truth = np.stack([_truth("emotion", item.labels["emotion"]) for item in labelled])
+    truth = np.stack([item.target("emotion") for item in labelled])
     answers = Answers("emotion", np.log(np.maximum(found, 1e-12)), truth, 1.0)
+    said = _said(question, answers, sample)
     conditions = {
         "probabilities": "as they are",
         "model": f"mean of word vectors, {len(bag.config.words):,} words, {bag.config.dimensions} dimensions",
+        "learning rate": f"{recipe.optimizer.learning_rate:g}",
     }
-    return conditions, iter([(question, Given(measure(answers), len(labelled), most_confused(answers)))])
+    return conditions, iter([(question, Given(measure(answers), len(labelled), said))])
 
 
 BY_HAND = Question("dialogue act, by hand", "act", "hand")
@@ -143,7 +151,7 @@ def _answers(ear: Ear, vocabulary: Vocabulary, scope: Scope) -> Answered:
     questions = scope.questions(ear.config.heads)
     for source in dict.fromkeys(question.source for question in questions):
         wanted = [question for question in questions if question.source == source]
-        labelled = _labelled(source, scope.split)[: scope.limit]
+        labelled, sample = _drawn(source, scope)
         inputs = encode_views(vocabulary, [item.view for item in labelled], ear.config.limit)
         marked = range(len(inputs)) if any(q.head in ear.config.marked for q in wanted) else ()
         with progress(f"reading {source}", total=len(inputs), unit="texts") as advance:
@@ -156,28 +164,29 @@ def _answers(ear: Ear, vocabulary: Vocabulary, scope: Scope) -> Answered:
             figures = measure(answers)
             if question.head in ear.config.marked:
                 figures["rationale_f1"] = _rationales(question.head, labelled, heard, ear, vocabulary)
-            if question == BY_HAND:
+            if question.head == "act":
                 figures |= _unseen(answers, [labelled[place] for place in known])
             if question.head == "response" and scope.split != "valid":
-                figures |= _adjusted(answers, ear, vocabulary, scope.limit)
-            yield question, Given(figures, len(known), most_confused(answers))
+                figures |= _adjusted(answers, ear, vocabulary, scope.sampling)
+            yield question, Given(figures, len(known), _said(question, answers, sample))
 
 
 def _of_head(
     ear: Ear, head: str, heard: Heard, labelled: Sequence[Labelled], known: Sequence[int]
 ) -> Answers:
-    truth = np.stack([_truth(head, labelled[place].labels[head]) for place in known])
+    truth = np.stack([labelled[place].target(head) for place in known])
     return Answers(head, heard.logits(head, known), truth, ear.config.temperature(head))
 
 
-def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, limit: int | None) -> dict[str, float]:
+def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, sampling: Sampling) -> dict[str, float]:
     """Figures of labels chosen against their frequency, by a share fitted on validation (`decision`)."""
     head, source = HEADS[answers.head], SOURCES[QUESTIONS["response intent"].source]
     seen = (item.labels[head.name][0] for item in source.read("train") if head.name in item.labels)
     frequencies = log_frequencies(head.labels, seen)
-    labelled = [item for item in source.read("valid") if head.name in item.labels][:limit]
-    if not labelled:
+    every = [item for item in source.read("valid") if head.name in item.labels]
+    if not every:
         return {}
+    labelled = [item for _, item in sampling.draw(every)]
     heard = hear(ear, encode_views(vocabulary, [item.view for item in labelled], ear.config.limit))
     valid = _of_head(ear, head.name, heard, labelled, range(len(labelled)))
     share = fit_share(valid.found, valid.truth.argmax(axis=1), frequencies, head.labels)
@@ -189,6 +198,21 @@ def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, limit: int | N
     )
     wanted = ("accuracy", "weighted_precision", "weighted_recall", "weighted_f1")
     return {"adjusted_share": share, **{f"adjusted_{name}": found[name] for name in wanted}}
+
+
+def _drawn(source: str, scope: Scope) -> tuple[list[Labelled], str]:
+    """The texts that are asked, and the rule in words."""
+    every = _labelled(source, scope.split)
+    drawn = [item for _, item in scope.sampling.draw(every)]
+    return drawn, scope.sampling.wording(len(every), len(drawn))
+
+
+def _said(question: Question, answers: Answers, sample: str) -> dict[str, str]:
+    labels = "by hand; 8 of 15 intents are acts" if question == BY_HAND else SOURCES[question.source].labels
+    said = {"sample": sample, "labels": labels}
+    if confused := most_confused(answers):
+        said["most confused by the first seed"] = confused
+    return said
 
 
 def _labelled(source: str, split: str) -> list[Labelled]:
@@ -215,7 +239,9 @@ def _rationales(
 
 def _unseen(answers: Answers, labelled: Sequence[Labelled]) -> dict[str, float]:
     """Accuracy without the texts that stand in the training data, and among the 8 acts proper."""
-    learned = {_plain(item.view[0][0]) for item in SOURCES["acts"].read("train")}
+    acts = SOURCES["acts"]
+    every = acts.reader().read(f"{acts.prefix}train")  # also those that are not learned any more
+    learned = {_plain(view.view[0][0]) for item in every for view in acts.views(item)}
     right = answers.found.argmax(axis=1) == answers.truth.argmax(axis=1)
     unseen = np.array([_plain(item.view[0][0]) not in learned for item in labelled])
     proper = answers.truth[:, HEADS["act"].labels.index("others")] == 0
@@ -231,17 +257,9 @@ def _plain(text: str) -> str:
     return " ".join(metrics.words(text))
 
 
-def _truth(head: str, labels: Sequence[str]) -> np.ndarray:
-    truth = np.zeros(len(HEADS[head].labels), np.float32)
-    truth[[HEADS[head].labels.index(label) for label in labels]] = 1
-    return truth
-
-
-def _result(
-    question: Question, seeds: Sequence[tuple[dict[str, float], int]], split: str, about: Mapping[str, Any]
-) -> Result:
+def _result(question: Question, seeds: Sequence[Given], split: str, about: Mapping[str, Any]) -> Result:
     """The question's figures over the seeds; `about` holds what all questions share."""
-    over = {name: metrics.over_seeds([figures[name] for figures, _ in seeds]) for name in seeds[0][0]}
+    over = {name: metrics.over_seeds([given.figures[name] for given in seeds]) for name in seeds[0].figures}
     by_hand = question == BY_HAND
     source = SOURCES["acts" if by_hand else question.source]
     return Result(
@@ -249,7 +267,7 @@ def _result(
         spreads=tuple((name, round(found.spread, 4)) for name, found in over.items() if len(seeds) > 1),
         corpus=source.corpus,
         split="manual" if by_hand else f"{source.prefix}{split}",
-        count=seeds[0][1],
+        count=seeds[0].count,
         data=hash_files(source.reader().files("manual") if by_hand else source.files(split)),
         units=units(tuple(over)),
         **about,

@@ -1,7 +1,7 @@
 """Training an ear: an encoder's adapter (or all of it) with the heads that share its pass.
 
-Every labelled text counts once, whatever its length and however many heads know it. Teachers, where the
-recipe names them, add what they think of every text to what is known of it (Hinton et al. 2015).
+Every labelled text counts once, whatever its length; the losses of the heads that know it add up. Teachers,
+where the recipe names them, add what they think of every text to what is known of it (Hinton et al. 2015).
 """
 
 import hashlib
@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from listenwell.annotators.annotator import SHIPPED
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
-from listenwell.annotators.heads import HEADS
+from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import hear
 from listenwell.annotators.model import (
     ADAPTER,
@@ -40,7 +41,7 @@ from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.ear_batch import EarBatch, EarPiece, collate
-from listenwell.training.recipe import EarRecipe, TrainRecipe
+from listenwell.training.recipe import EarRecipe, TrainRecipe, settings_of
 from listenwell.weights import HUB_FILES
 
 
@@ -58,7 +59,7 @@ class EarTask:
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
         self._settings = settings_of(recipe)
         self._learning = set(self._settings.only or self._settings.heads)
-        self._sources = _sources_of(self._settings.heads)
+        self._sources = _sources_of(self._learning)
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
         self._weights, self._paths = dict(self._settings.weights), dict(self._settings.paths)
         self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
@@ -77,7 +78,7 @@ class EarTask:
         )
         _check_names(settings)
         paths = dict(settings.paths)
-        for source in _sources_of(settings.heads):
+        for source in _sources_of(settings.only or settings.heads):
             for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
                 if split:
                     source.files(split, paths.get(source.name))  # before minutes are spent on the others
@@ -85,13 +86,13 @@ class EarTask:
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
         ear = Ear(encoder, config, settings.dropout)
-        if settings.start:
-            begin_from(ear, settings.start)
+        if start := _start_of(settings):
+            begin_from(ear, start)
         for name, parameter in ear.named_parameters():
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
                 parameter.requires_grad_(False)
         task = cls(ear, Vocabulary.from_folder(folder), recipe, device)
-        before = (*settings.teachers, *([settings.start] if settings.start else ()))
+        before = (*settings.teachers, *([start] if start else ()))
         task.base_files = (
             *(folder / name for name in HUB_FILES),
             *(place / MANIFEST for place in before),  # what they hold, wherever they lie
@@ -139,10 +140,11 @@ class EarTask:
         """
         found = {source.name: self._logits(source, split) for source in self._sources}
         if split == self.recipe.data.valid:
-            with_temperatures(self.model, self._temperatures(found))
+            kept = dict(self.model.config.temperatures)  # of heads that do not learn
+            with_temperatures(self.model, kept | self._temperatures(found))
         figures: dict[str, float] = {}
         nll = []
-        for question in questions_of(self._settings.heads):
+        for question in questions_of(self._learning):
             if question.head not in found[question.source]:
                 continue  # a small split may hold no label of it
             logits, targets = found[question.source][question.head]
@@ -193,14 +195,11 @@ class EarTask:
     def _training_pieces(self) -> list[EarPiece]:
         settings, repeat = self._settings, dict(self._settings.repeat)
         chosen: list[tuple[Labelled, EarPiece, int]] = []
-        for source in _sources_of(self._learning):
+        for source in self._sources:
             labelled, pieces = self._read(source, self.recipe.data.train)
             for item, piece in zip(labelled, pieces, strict=True):
-                learned = {head: row for head, row in piece.targets.items() if head in self._learning}
-                left_out = settings.leave_out and _is_left_out(item.group, settings.leave_out)
-                if learned and not left_out:
-                    known = replace(piece, targets=learned)
-                    chosen.append((item, known, repeat.get(source.name, 1)))
+                if settings.leave_out is None or not _is_left_out(item.group, settings.leave_out):
+                    chosen.append((item, piece, repeat.get(source.name, 1)))
         if settings.teachers:
             taught = self._taught([item for item, _, _ in chosen], [piece for _, piece, _ in chosen])
         else:
@@ -214,7 +213,7 @@ class EarTask:
     def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[EarPiece]]:
         """A source's labelled texts that our heads know, as pieces; read once."""
         if source.name not in self._known.setdefault(split, {}):
-            heads = set(self._settings.heads)
+            heads = self._learning
             every = (
                 item for item in source.read(split, self._paths.get(source.name)) if heads & set(item.labels)
             )
@@ -227,7 +226,7 @@ class EarTask:
                     given.tokens,
                     given.types,
                     given.last,
-                    {name: _target(name, labels) for name, labels in item.labels.items() if name in heads},
+                    {name: item.target(name) for name in item.labels if name in heads},
                     self._marks(item, given, marked) if marked and item.words else None,
                 )
                 for item, given in zip(labelled, inputs, strict=True)
@@ -310,7 +309,7 @@ class EarTask:
         self, found: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
     ) -> dict[str, float]:
         fitted = {}
-        for head in self._settings.heads:
+        for head in sorted(self._learning):
             if not (parts := [known[head] for known in found.values() if head in known]):
                 continue
             logits, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
@@ -323,6 +322,11 @@ class EarTask:
 
 def _sources_of(heads: Iterable[str]) -> list[Source]:
     return [source for source in SOURCES.values() if set(source.heads) & set(heads)]
+
+
+def _start_of(settings: EarRecipe) -> Path | None:
+    """The ear to go on from; "shipped" is the one that comes with the package."""
+    return SHIPPED if settings.start == Path("shipped") else settings.start
 
 
 def _check_names(settings: EarRecipe) -> None:
@@ -367,26 +371,13 @@ def begin_from(ear: Ear, folder: Path) -> None:
     with_temperatures(ear, known)
 
 
-def settings_of(recipe: TrainRecipe) -> EarRecipe:
-    """The recipe's part about the ear."""
-    if recipe.ear is None:
-        raise RecipeError("The recipe trains an ear, but says nothing of it.", "Add ear: heads: […].")
-    return recipe.ear
-
-
 def right_share(found: np.ndarray, targets: np.ndarray, head: str) -> float:
     """The share of right answers, in percent: levels count as yes or no, sets of labels as a whole."""
     if HEADS[head].several:
-        return 100 * float(((found > 0.5) == (targets > 0.5)).all(axis=1).mean())
+        return 100 * float(((found > GIVEN_FROM) == (targets > 0.5)).all(axis=1).mean())
     if HEADS[head].labels is LEVELS:
         return 100 * float(((found[:, 0] < 0.5) == (targets[:, 0] < 0.5)).mean())
     return 100 * float((found.argmax(axis=1) == targets.argmax(axis=1)).mean())
-
-
-def _target(head: str, labels: tuple[str, ...]) -> np.ndarray:
-    target = np.zeros(len(HEADS[head].labels), np.float32)
-    target[[HEADS[head].labels.index(label) for label in labels]] = 1
-    return target
 
 
 def _is_left_out(group: str, part: tuple[int, int]) -> bool:

@@ -113,7 +113,7 @@ class EarRecipe:
     spread: bool = False
     """Learn the teachers' thoughts also on texts whose label for a head is not known."""
     start: Path | None = None
-    """A trained ear to go on from, such as the shipped one: listenwell/pretrained/annotators."""
+    """A trained ear to go on from: a checkpoint, or `shipped` for the one that comes with the package."""
     only: tuple[str, ...] = ()
     """Heads that learn alone, while the encoder and the other heads stay as `start` has them."""
     leave_out: tuple[int, int] | None = None
@@ -201,6 +201,13 @@ class TrainRecipe:
             raise RecipeError(
                 "epochs, validate_every and patience must be above zero.", "Correct the recipe."
             )
+
+
+def settings_of(recipe: TrainRecipe) -> EarRecipe:
+    """The recipe's part about the ear."""
+    if recipe.ear is None:
+        raise RecipeError("The recipe trains an ear, but says nothing of it.", "Add ear: heads: […].")
+    return recipe.ear
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

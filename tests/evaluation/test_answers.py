@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from listenwell.annotators.heads import HEADS
-from listenwell.evaluation.answers import THRESHOLD, Answers, measure, most_confused
+from listenwell.annotators.heads import GIVEN_FROM, HEADS
+from listenwell.evaluation.answers import Answers, measure, most_confused
 from listenwell.evaluation.units import METRICS
 
 
@@ -78,7 +78,7 @@ def test_sets_of_labels_count_from_their_threshold():
             [["joy"], ["joy", "grief"], ["neutral"]],
         )
     )
-    assert THRESHOLD == 0.3
+    assert GIVEN_FROM == 0.3
     assert found["exact_match"] == pytest.approx(100 / 3)  # love is not given, anger is
     # joy is right; anger, grief and neutral are not: 1 of 28 labels; 2 right of 3 given and 4 true.
     assert found["macro_f1"] == pytest.approx(100 / 28)

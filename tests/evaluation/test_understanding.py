@@ -19,6 +19,7 @@ from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ledger import read_result
 from listenwell.evaluation.published_understanding import FIGURES
+from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.tables import figure_grids, gap_grid, read_results
 from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_ears
 from listenwell.evaluation.units import METRICS
@@ -62,7 +63,7 @@ def ear(tiny_encoder, tmp_path):
 
 def measured(folders, split="test", limit=None):
     """Results by question."""
-    found = evaluate_ears(folders, Scope(split, limit), "tiny")
+    found = evaluate_ears(folders, Scope(split, Sampling(limit)), "tiny")
     return {result.system.removesuffix(": tiny"): result for result in found}
 
 
