@@ -3,7 +3,9 @@
 Both read the same mixed-length utterances on the same machine, one after the other, in several rounds; the
 figure is the median of the rounds' ratios, because machines are noisy. The pipeline answers one question of
 each text (act); ours answers the same one, and then every question about single utterances, which costs
-nothing more. Also measured: the listener's question of one turn, in encoder passes of that turn.
+nothing more. The pipeline is built for its time alone: it does the same amount of work, but its answers are
+noise, because transformers puts a layer before the head (BERT's pooler) that was never trained. Also
+measured: the listener's question of one turn, in encoder passes of that turn.
 """
 
 import argparse
@@ -43,7 +45,10 @@ def mixed_texts(count: int) -> list[str]:
 
 
 def plain_pipeline(folder: Path, batch_size: int) -> Callable[[list[str]], Any]:
-    """The encoder with the act head as an ordinary classification pipeline, in float32 on the CPU."""
+    """The encoder with the act head as an ordinary classification pipeline, in float32 on the CPU.
+
+    To be timed, not believed: the pooler between the two has random weights.
+    """
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, pipeline
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from listenwell import Candidate, Dialogue, Factors, Persona, Reply, Turn
-from listenwell.dialogue import Example, LabelledText, Scored
+from listenwell.dialogue import Example, LabelledText, Reading, Scored
 from listenwell.errors import InputError, ListenwellError
 from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, MECHANISMS, STRATEGIES, TONES
 
@@ -140,6 +140,21 @@ def test_factors_are_checked_and_put_in_order():
         Factors(act="questoning")
     with pytest.raises(ListenwellError, match="expressed emotion"):
         Factors(tone="lonely")
+
+
+@pytest.mark.parametrize("probability", [-0.01, 1.01, float("nan"), float("inf"), float("-inf")])
+def test_the_probabilities_of_a_reading_are_from_0_to_1(probability):
+    for fine in (0.0, 1.0, 0.5):
+        assert Reading("act", (Scored("wishing", fine),)).scores[0].probability == fine
+    with pytest.raises(InputError, match=r"'act' has the probability .* from 0 to 1"):
+        Reading("act", (Scored("wishing", 0.5), Scored("agreeing", probability)))
+
+
+def test_a_reading_needs_a_head_and_a_score():
+    with pytest.raises(InputError, match="needs a head's name, not ''"):
+        Reading("", (Scored("wishing", 0.5),))
+    with pytest.raises(InputError, match="'act' has no scores"):
+        Reading("act", ())
 
 
 def test_levels_fix_the_mechanisms():

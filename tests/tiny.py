@@ -149,13 +149,21 @@ def sure_ear(encoder, opinions, **settings):
     return ear
 
 
-def keep_ear(ear, folder):
-    """The ear as a checkpoint."""
+def keep_ear(ear, folder, seed=1):
+    """The ear as a checkpoint, with the recipe that could have made it."""
+    from pathlib import Path
+
     from listenwell import checkpoint
     from listenwell.annotators.model import KIND, save_ear
+    from listenwell.recipe import write_recipe
+    from listenwell.training.recipe import EarRecipe, TrainRecipe
 
+    recipe = TrainRecipe(
+        Path("runs/tiny"), "ear", ear.config.base, seed=seed, ear=EarRecipe(ear.config.heads)
+    )
     with checkpoint.writing(folder, KIND) as place:
         save_ear(ear, place)
+        write_recipe(recipe, place / "recipe.yaml")
     return folder
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from listenwell.annotators.heads import HEADS
+from listenwell.annotators.heads import EMOTION_GROUP, HEADS
 from listenwell.corpora import CORPORA, Item, Reader, Report
 from listenwell.dialogue import SPEAKER, Dialogue, LabelledText, Turn
 from listenwell.errors import InputError, ListenwellError, nearest
@@ -24,7 +24,7 @@ LONGEST = 10**6
 
 _BROKEN_PLACES, _BROKEN_REASONS, _REASON_LENGTH = 5, 20, 200
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_LABELS = {**{name: head.labels for name, head in HEADS.items()}, "emotion_group": EMOTION_GROUPS}
+_LABELS = {**{name: head.labels for name, head in HEADS.items()}, EMOTION_GROUP: EMOTION_GROUPS}
 
 
 class LineReport(Report):
@@ -236,7 +236,7 @@ def _from_json(line: str) -> Dialogue:
 
 
 def _checked(dialogue: Dialogue) -> Dialogue:
-    """The dialogue, if its readings have the labels of their heads; heads that are not ours are left alone."""
+    """The dialogue, if its readings have the labels of their heads; heads that are not ours may be."""
     for turn in dialogue.turns:
         for reading in turn.readings:
             if (labels := _LABELS.get(reading.head)) is not None:

@@ -160,7 +160,10 @@ def _remarks(stream: "Stream", asked: Sequence[str]) -> Iterator[str]:
             f"{stream.unheard:,} dialogue{' has' if one else 's have'} two or more turns, but none of "
             f"{'its' if one else 'their'} listener. Say who listens: --listener NAME"
         )
-    reads = {CONTEXT: "turns of everyone but the listener", REPLY: "turns that answer another person's"}
+    reads = {
+        CONTEXT: "turns of everyone but the listener",
+        REPLY: "the listener's turns after another person's",
+    }
     for name in asked:
         if name not in stream.read:
             yield f"{name} was read nowhere: it needs {reads.get(HEADS[name].view, 'turns')}."

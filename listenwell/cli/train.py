@@ -10,6 +10,7 @@ def train(
     recipe: Annotated[Path, typer.Argument(help="A YAML file; see recipes/.")],
     output: Annotated[Path | None, typer.Option(help="The run's folder, instead of the recipe's.")] = None,
     data: Annotated[Path | None, typer.Option(help="The corpus's folder, instead of the recipe's.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed, instead of the recipe's.")] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="Only so many dialogues of each split, for a rehearsal.")
     ] = None,
@@ -26,5 +27,6 @@ def train(
 
     settings = read_recipe(TrainRecipe, recipe)
     chosen = replace(settings.data, path=data or settings.data.path, limit=limit or settings.data.limit)
-    folder = run(replace(settings, output=output or settings.output, data=chosen))
+    drawn = settings.seed if seed is None else seed
+    folder = run(replace(settings, output=output or settings.output, seed=drawn, data=chosen))
     typer.echo(f"The best checkpoint is {folder / 'best'}; its figures are in {folder / 'result.json'}.")

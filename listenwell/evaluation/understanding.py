@@ -16,6 +16,7 @@ from listenwell.annotators.bag import BagClassifier
 from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import Heard, hear
+from listenwell.annotators.model import KIND as EAR
 from listenwell.annotators.model import Ear, load_ear
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
@@ -71,9 +72,10 @@ def evaluate_ears(folders: Sequence[Path], scope: Scope, system: str) -> list[Re
     made: dict[str, str] = {}
     seeds = []
     for folder in folders:
-        recipe = read_recipe(TrainRecipe, open_checkpoint(folder).path("recipe.yaml"))
-        seeds.append(str(recipe.seed))
         is_bag = open_checkpoint(folder).kind == BAG
+        saved = open_checkpoint(folder, BAG if is_bag else EAR)
+        recipe = read_recipe(TrainRecipe, saved.path("recipe.yaml"))
+        seeds.append(str(recipe.seed))
         conditions, answers = (_of_bag if is_bag else _of_ear)(folder, scope, recipe)
         if made and conditions != made:
             raise InputError(f"{folder} is made otherwise than those before it.", "Name seeds of one recipe.")
@@ -245,12 +247,9 @@ def _unseen(answers: Answers, labelled: Sequence[Labelled]) -> dict[str, float]:
     right = answers.found.argmax(axis=1) == answers.truth.argmax(axis=1)
     unseen = np.array([_plain(item.view[0][0]) not in learned for item in labelled])
     proper = answers.truth[:, HEADS["act"].labels.index("others")] == 0
-    return {
-        "unseen_accuracy": 100 * float(right[unseen].mean()) if unseen.any() else 0.0,
-        "unseen": float(unseen.sum()),
-        "proper_act_accuracy": 100 * float(right[proper].mean()) if proper.any() else 0.0,
-        "proper_acts": float(proper.sum()),
-    }
+    parts = {"unseen_accuracy": unseen, "proper_act_accuracy": proper}
+    counts = {"unseen": float(unseen.sum()), "proper_acts": float(proper.sum())}
+    return counts | {name: 100 * float(right[part].mean()) for name, part in parts.items() if part.any()}
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,7 @@ from listenwell.annotators.views import encode_views
 from listenwell.cli.chat import _heard
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
-from listenwell.labels import GOEMOTIONS, LEVELS, MECHANISMS
+from listenwell.labels import EMOTION_GROUPS, GOEMOTIONS, GROUP_MEMBERS, LEVELS, MECHANISMS
 from listenwell.runtime.text import Vocabulary
 from tests.test_listener import Echo
 from tests.tiny import keep_ear, save_tiny_encoder, sure_ear, tiny_bert_tokenizer, tiny_ear
@@ -27,7 +27,7 @@ TALK = Dialogue(
         Turn("speaker", "I got promoted"),
     )
 )
-CONTEXT, UTTERANCE = ["emotion", "response"], ["intent", "act", "tone", "goemotions"]
+CONTEXT, UTTERANCE = ["emotion", "emotion_group", "response"], ["intent", "act", "tone", "goemotions"]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_right_turns_are_read_by_the_right_heads(annotator):
         [*CONTEXT, *UTTERANCE],  # it answers nobody
         [*UTTERANCE, *MECHANISMS],  # the listener's
         UTTERANCE,  # nor does it answer itself
-        [*CONTEXT, *UTTERANCE, *MECHANISMS],
+        [*CONTEXT, *UTTERANCE],  # only what the listener does is asked for
     ]
     assert [turn.text for turn in turns] == [turn.text for turn in TALK.turns]
 
@@ -70,10 +70,6 @@ def test_every_reading_is_that_of_its_own_view(annotator, ear):
         (1, "act"): [(said[1][0], False)],  # an utterance alone is nobody's
         (3, "tone"): [said[3]],
         (1, "exploration"): [(said[0][0], False), (said[1][0], True)],
-        (3, "interpretation"): [
-            (said[2][0], False),
-            (said[3][0], True),
-        ],  # who answers is the one who listens
     }
     for (place, head), view in views.items():
         found, wanted = turns[place].reading(head), answer(ear, head, *view)
@@ -88,30 +84,36 @@ def test_the_listener_is_whom_the_dialogue_names(annotator):
 
 
 def test_top_is_how_many_labels_are_kept(annotator):
-    turn = annotator.annotate(TALK, top=2).turns[3]
-    assert {
-        reading.head: len(reading.scores) for reading in turn.readings if reading.head != "goemotions"
-    } == {
-        "emotion": 2,
-        "response": 2,
-        "intent": 2,
-        "act": 2,
-        "tone": 2,
-        **dict.fromkeys(MECHANISMS, 3),  # a level is read from all three
-    }
+    for place, heads in ((1, [*UTTERANCE, *MECHANISMS]), (3, [*CONTEXT, *UTTERANCE])):
+        turn = annotator.annotate(TALK, top=2).turns[place]
+        kept = {reading.head: len(reading.scores) for reading in turn.readings}
+        # A level is read from all three; of several labels all that are given stay.
+        assert {head: kept[head] for head in heads if head != "goemotions"} == {
+            head: 3 if head in MECHANISMS else 2 for head in heads if head != "goemotions"
+        }
     for reading in annotator.annotate(TALK, top=99).turns[3].readings:
         chances = [score.probability for score in reading.scores]
         assert chances == sorted(chances, reverse=True)
-        assert {score.label for score in reading.scores} == set(HEADS[reading.head].labels)
+        group = reading.head == "emotion_group"
+        labels = EMOTION_GROUPS if group else HEADS[reading.head].labels
+        assert {score.label for score in reading.scores} == set(labels)
         if reading.head != "goemotions":
             assert sum(chances) == pytest.approx(1, abs=0.005)
     with pytest.raises(InputError, match="top is 0"):
         annotator.annotate(TALK, top=0)
 
 
+def test_a_group_is_as_likely_as_its_members_together(annotator):
+    turn = annotator.annotate(TALK, top=99).turns[0]
+    alone = {score.label: score.probability for score in turn.reading("emotion").scores}
+    for score in turn.reading("emotion_group").scores:
+        together = sum(alone[emotion] for emotion in GROUP_MEMBERS[score.label])
+        assert score.probability == pytest.approx(together, abs=5e-4)
+
+
 def test_all_of_several_labels_that_are_likelier_than_not_are_kept(tiny_encoder):
     sure = dict(zip(GOEMOTIONS, (4.0, 3.0, 2.0, 1.0), strict=False))
-    ear = sure_ear(tiny_encoder, {"goemotions": sure | dict.fromkeys(GOEMOTIONS.labels[4:], -1.0)})
+    ear = sure_ear(tiny_encoder, {"goemotions": sure | dict.fromkeys(GOEMOTIONS.labels[4:], -2.0)})
     annotator = Annotator([(ear, VOCABULARY)], None, "")
     (few,) = annotator.annotate(TALK, top=2).turns[0].readings
     (many,) = annotator.annotate(TALK, top=6).turns[0].readings
@@ -135,8 +137,17 @@ def test_equal_views_are_read_once(annotator, passes):
     assert passes == [1]  # alone, a dialogue's first turn is its context too
     passes.clear()
     list(annotator.annotate_all([TALK, TALK, replace(TALK, id="again")]))
-    # Four utterances, of which the first is a context too, one more context, and two replies.
-    assert sum(passes) == 7
+    # Four utterances, of which the first is a context too, one more context, and one reply.
+    assert sum(passes) == 6
+
+
+def test_no_turn_costs_more_than_two_passes(annotator, passes):
+    before = 0
+    for turns in range(1, len(TALK.turns) + 1):
+        passes.clear()
+        annotator.annotate(Dialogue(TALK.turns[:turns]))
+        assert sum(passes) - before <= 2
+        before = sum(passes)
 
 
 def test_many_are_read_as_one_by_one(annotator, monkeypatch):
@@ -170,7 +181,8 @@ def test_factors_follow_from_the_readings(annotator):
     assert first.factors.emotion is None  # of the listener's turns alone
     assert second.factors.emotion == third.factors.emotion == first.reading("emotion").scores[0].label
     assert first.factors.levels is None
-    for turn in (second, fourth):
+    assert fourth.factors.levels is None
+    for turn in (second,):
         chances = [{s.label: s.probability for s in turn.reading(name).scores} for name in MECHANISMS]
         expressed = tuple(
             name for name, chance in zip(MECHANISMS, chances, strict=True) if chance["no"] < 0.5

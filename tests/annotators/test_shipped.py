@@ -1,17 +1,23 @@
-"""The annotators that come with the package."""
+"""The annotators and the light classifier that come with the package."""
+
+import re
 
 import pytest
 
 from listenwell import Annotator, Dialogue, Turn
+from listenwell.annotators import bag
 from listenwell.annotators.annotator import SHIPPED, find_ears
+from listenwell.annotators.bag import BagClassifier
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.model import KIND, EarConfig
 from listenwell.checkpoint import open_checkpoint
-from listenwell.labels import MECHANISMS
+from listenwell.labels import EMOTIONS, MECHANISMS
 
 GLAD = {"joyful", "excited", "proud", "confident", "impressed", "surprised", "grateful", "content"}
 SAD = {"sad", "devastated", "lonely", "sentimental", "disappointed"}
 LIMIT_BYTES = 8 * 10**6
+FIGURE = re.compile(r"\| \d+\.\d+ ± \d+\.\d+ \|")
+"""A cell with a measured figure and its spread; "32 emotions" is none."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +40,9 @@ def test_every_head_is_there_once():
 
 
 def test_the_files_are_small():
-    files = [file for folder in find_ears(SHIPPED) for file in folder.rglob("*") if file.is_file()]
+    assert bag.SHIPPED.parent == SHIPPED.parent
+    files = [file for file in SHIPPED.parent.rglob("*") if file.is_file()]
+    assert {folder / "checkpoint.json" for folder in (*find_ears(SHIPPED), bag.SHIPPED)} <= set(files)
     assert 0 < sum(file.stat().st_size for file in files) < LIMIT_BYTES
 
 
@@ -47,8 +55,26 @@ def test_each_has_a_model_card_that_tells_what_a_user_must_know():
         for word in ("licence", "cc by-nc", "limits", "accuracy", "macro f1", "all-minilm-l6-v2"):
             assert word in card, word
         assert "{{" not in card  # the figures were put in
-        assert any(mark.isdecimal() for line in card.splitlines() if "|" in line for mark in line)
+        assert any(line.startswith("|") and FIGURE.search(line) for line in card.splitlines())
         assert "recipe.yaml" in saved.sums
+
+
+def test_the_light_classifier_is_whole_and_has_a_card():
+    saved = open_checkpoint(bag.SHIPPED, bag.KIND)
+    assert {"config.json", "model.safetensors", "recipe.yaml", "README.md"} <= set(saved.sums)
+    card = saved.path("README.md").read_text(encoding="utf-8").casefold()
+    for word in ("empatheticdialogues", "licence", "cc by-nc", "limits", "accuracy"):
+        assert word in card, word
+    assert "{{" not in card
+    assert any(line.startswith("|") and FIGURE.search(line) for line in card.splitlines())
+
+
+def test_the_light_classifier_hears_sadness_and_joy():
+    light = BagClassifier.load()
+    assert light.config.reads == "situation emotion"
+    assert sorted(light.config.labels) == sorted(EMOTIONS)
+    assert light.label("My dog died last night.") in SAD
+    assert light.label("I finally got promoted today!") in GLAD
 
 
 @pytest.mark.weights
@@ -87,9 +113,10 @@ def test_what_a_reply_does_is_heard(annotator):
 @pytest.mark.weights
 def test_probabilities_add_up_and_heads_can_be_chosen(annotator):
     turn = annotator.annotate(Dialogue((Turn("speaker", "Thank you so much!"),)), top=99).turns[0]
-    for reading in turn.readings:
-        if not HEADS[reading.head].several:
-            assert sum(score.probability for score in reading.scores) == pytest.approx(1, abs=0.01)
+    single = [r for r in turn.readings if r.head not in HEADS or not HEADS[r.head].several]
+    assert {"emotion", "emotion_group", "intent", "act", "tone"} <= {reading.head for reading in single}
+    for reading in single:
+        assert sum(score.probability for score in reading.scores) == pytest.approx(1, abs=0.01)
     assert turn.reading("goemotions").scores[0].label == "gratitude"
     only = Annotator.load(heads=["emotion"])
     assert only.heads == ("emotion",) and only.key != annotator.key

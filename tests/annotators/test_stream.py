@@ -2,6 +2,7 @@ import errno
 import io
 import json
 import os
+import queue
 import random
 import subprocess
 import sys
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from listenwell import annotators
 from listenwell.annotators import stream
 from listenwell.annotators.inputs import LineSource, Source
 from listenwell.annotators.stream import GrowingFile, Stream
 from listenwell.corpora import Report
 from listenwell.corpora.own import OwnJsonl
-from listenwell.dialogue import Factors
+from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError, ListenwellError
 
 from .fake import FakeAnnotator, said
@@ -94,6 +96,105 @@ def test_reading_never_runs_ahead_of_writing_by_more_than_a_window(tmp_path):
     assert len(ahead) == 220 and max(ahead) < stream.WINDOW
 
 
+class Live(Given):
+    """Dialogues from a queue, as someone at the other end gives them; an error is raised."""
+
+    is_live = True
+
+    def __init__(self):
+        super().__init__(())
+        self.given = queue.Queue()
+
+    def __iter__(self):
+        while (one := self.given.get(timeout=10)) is not None:
+            if isinstance(one, Exception):
+                raise one
+            yield one
+
+
+def test_a_live_input_is_answered_before_it_goes_on():
+    source, out = Live(), io.BytesIO()
+    rest = iter([*NUMBERS[1:], None])
+
+    def answer(count):
+        # Only now is there another: a stream that waited for it would wait for ever.
+        assert len(out.getvalue().splitlines()) == one.lines
+        source.given.put(next(rest))
+
+    one = Stream(FakeAnnotator(), source)
+    source.given.put(NUMBERS[0])
+    one.write(out, answer)
+    texts = [json.loads(line)["turns"][0]["text"] for line in out.getvalue().splitlines()]
+    assert texts == [dialogue.turns[0].text for dialogue in NUMBERS]
+
+
+def test_what_is_there_already_is_taken_together_up_to_a_window():
+    source, sizes = Live(), []
+
+    class Counting(FakeAnnotator):
+        def annotate_all(self, dialogues, top=5):
+            sizes.append(len(dialogues))
+            time.sleep(0.2)  # the rest arrives meanwhile
+            yield from super().annotate_all(dialogues, top)
+
+    for dialogue in [*NUMBERS, None]:
+        source.given.put(dialogue)
+    Stream(Counting(), source).write(io.BytesIO(), silent)
+    assert sum(sizes) == 11 and sizes[1] == max(sizes) == stream.WINDOW
+
+
+def test_an_error_of_a_live_input_comes_after_the_lines_before_it():
+    source, out = Live(), io.BytesIO()
+    for one in (NUMBERS[0], InputError("It broke.", "Mend it.")):
+        source.given.put(one)
+    with pytest.raises(InputError, match="It broke"):
+        Stream(FakeAnnotator(), source).write(out, silent)
+    assert len(out.getvalue().splitlines()) == 1
+
+
+def test_there_is_one_window(monkeypatch):
+    monkeypatch.undo()
+    assert stream.WINDOW is annotators.WINDOW
+
+
+def test_an_input_that_cannot_be_read_leaves_nothing(tmp_path):
+    class Broken(Given):
+        def __iter__(self):
+            raise InputError("It broke.", "Mend it.")
+            yield
+
+    with pytest.raises(InputError, match="It broke"):
+        Stream(FakeAnnotator(), Broken(())).write_file(GrowingFile(tmp_path / "out.jsonl"), silent)
+    assert not list(tmp_path.iterdir())
+
+
+def talk(*speakers, listener="listener"):
+    return Dialogue(tuple(Turn(name, f"I am {name}.") for name in speakers), listener=listener)
+
+
+def test_dialogues_without_their_listener_are_counted():
+    talks = [talk("a", "b"), talk("a"), talk("a", "listener"), talk("b", "a", listener="b")]
+    for listener, unheard in ((None, 1), ("a", 0), ("b", 1), ("c", 3)):
+        one, out = Stream(FakeAnnotator(), Given(talks), listener=listener), io.BytesIO()
+        one.write(out, silent)
+        assert one.unheard == unheard
+        found = [Dialogue.from_json(line).listener for line in out.getvalue().splitlines()]
+        assert found == [listener or given.listener for given in talks]
+
+
+def test_a_run_that_went_on_knows_what_the_earlier_one_read(tmp_path):
+    out = tmp_path / "out.jsonl"
+    stop(out, 4)
+
+    class Deaf(FakeAnnotator):
+        def annotate_all(self, dialogues, top=5):
+            return iter(dialogues)
+
+    one = Stream(Deaf(), Given(NUMBERS))
+    one.write_file(GrowingFile(out), silent)
+    assert (one.earlier, one.read) == (4, {"emotion", "act"})
+
+
 @pytest.mark.parametrize("half", [b"", b'{"turns": [{"spea'])
 @pytest.mark.parametrize("lines", [0, 1, 3, 4, 5, 8, 11])
 def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path, lines, half):
@@ -119,6 +220,7 @@ def test_only_whole_windows_are_kept_because_the_batch_moves_the_figures(tmp_pat
     ("changes", "message"),
     [
         ({"top": 3}, "top 5, now 3"),
+        ({"listener": "ann"}, "listener none, now ann"),
         (
             {"heads": ("act",)},
             "annotator fake None emotion,act, now fake None act; heads emotion, act, now act",
@@ -308,12 +410,13 @@ def test_kills_at_random_moments_lose_and_double_no_line(tmp_path):
     given, whole, out = tmp_path / "in.txt", tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     given.write_text("".join(f"I am number {number}, {'so ' * (number % 50)}sad.\n" for number in range(150)))
     command = [sys.executable, "-m", "tests.annotators.program", "annotate", str(given), "--out"]
-    subprocess.run([*command, str(whole)], cwd=ROOT, check=True, capture_output=True, timeout=60)
+    small = {**os.environ, "FAKE_WINDOW": "4"}
+    subprocess.run([*command, str(whole)], cwd=ROOT, env=small, check=True, capture_output=True, timeout=60)
     moment, kills, sizes = random.Random(7), 0, set()
     part = tmp_path / "out.jsonl.part"
     while kills < 40 and not out.exists():
         running = subprocess.Popen(
-            [*command, str(out)], cwd=ROOT, env={**os.environ, "FAKE_PAUSE": "0.004"}, stderr=subprocess.PIPE
+            [*command, str(out)], cwd=ROOT, env={**small, "FAKE_PAUSE": "0.004"}, stderr=subprocess.PIPE
         )
         wait_for_growth(running, part)
         time.sleep(moment.uniform(0, 0.25))

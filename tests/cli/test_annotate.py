@@ -1,5 +1,7 @@
 import io
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -16,7 +18,8 @@ from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.progress import progress
-from tests.annotators.fake import FakeAnnotator, module, said
+from tests.annotators.fake import FakeAnnotator, module
+from tests.annotators.fake import lines as numbered
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data"
@@ -56,7 +59,7 @@ def lines(output):
 def test_standard_input_to_standard_output(call):
     done = call("-", text="I am sad\n\nI am glad\n")
     assert done.exit_code == 0, done.exception
-    assert lines(done.stdout) == list(FakeAnnotator().annotate_all(said("I am sad", "I am glad")))
+    assert lines(done.stdout) == list(FakeAnnotator().annotate_all(numbered({1: "I am sad", 3: "I am glad"})))
     summary = done.stderr.strip()
     assert summary.startswith("2 lines annotated, ") and "\n" not in summary
     assert summary.endswith(" lines/s, nothing skipped; written to standard output.")
@@ -64,7 +67,7 @@ def test_standard_input_to_standard_output(call):
 
 def test_jsonl_on_standard_input(call):
     done = call("-", "--out", "-", text='{"text": "I am sad", "id": "a"}\n{"text": "[SEP]"}\n')
-    assert [one.id for one in lines(done.stdout)] == ["a", ""]
+    assert [one.id for one in lines(done.stdout)] == ["a", "2"]
 
 
 def test_a_file_with_broken_lines_says_what_was_skipped(call):
@@ -79,7 +82,7 @@ def test_a_file_with_broken_lines_says_what_was_skipped(call):
     assert skipped[:2] == ["  skipped 2: not JSON (lines 3, 5)", "  skipped 1: not UTF-8 (line 2)"]
     assert "te\\x1bxt" in skipped[2] and "\x1b" not in done.stderr and "(line 4)" in skipped[2]
     assert list(OwnJsonl(Path("new/out.jsonl")).read("all")) == list(
-        FakeAnnotator().annotate_all(said("I am sad", "\ud800"))
+        FakeAnnotator().annotate_all(numbered({1: "I am sad", 6: "\ud800"}))
     )
 
 
@@ -114,7 +117,7 @@ def test_one_split_of_a_corpus_elsewhere(call, tmp_path):
     reader = CORPORA.load("goemotions")()
     found = lines(done.stdout)
     assert [one.id for one in found] == [item.id for item in reader.read("valid")]
-    assert {one.note("split") for one in found} == {None}
+    assert {one.note("split") for one in found} == {"valid"}
 
 
 def test_the_settings_reach_the_annotator(call, loaded):
@@ -220,12 +223,68 @@ def test_a_closed_pipe_is_no_error(tmp_path):
 
 def test_lines_come_out_while_the_input_is_still_open():
     running = subprocess.Popen([*PROGRAM, "-"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    running.stdin.write(b"I am sad\n" * 4)  # one window
-    running.stdin.flush()
-    assert Dialogue.from_json(running.stdout.readline()).turns[0].text == "I am sad"
+    for text in ("I am sad", "I am glad"):
+        running.stdin.write(f"{text}\n".encode())
+        running.stdin.flush()
+        assert select.select([running.stdout], [], [], 20)[0]
+        assert Dialogue.from_json(running.stdout.readline()).turns[0].text == text
     running.stdin.close()
-    assert len(running.stdout.read().splitlines()) == 3
+    assert running.stdout.read() == b""
     assert running.wait(20) == 0
+
+
+def test_ctrl_c_while_it_waits_for_a_line_ends_it_in_order():
+    running = subprocess.Popen(
+        [*PROGRAM, "-"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    running.stdin.write(b"I am sad\n")
+    running.stdin.flush()
+    assert select.select([running.stdout], [], [], 20)[0] and running.stdout.readline()
+    time.sleep(0.3)  # until it waits again
+    running.send_signal(signal.SIGINT)
+    assert running.wait(20) == 130
+    assert re.fullmatch(r"\s*Stopped after [01] lines\.\s*", running.stderr.read().decode())
+    running.stdin.close()
+
+
+def test_without_standard_input_it_says_so():
+    done = subprocess.run(
+        f"{' '.join(PROGRAM)} - <&-", shell=True, cwd=ROOT, capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 1 and "no standard input" in done.stderr and "Traceback" not in done.stderr
+
+
+TALK = '{"turns": [{"speaker": "ann", "text": "Hi."}, {"speaker": "bob", "text": "Hello."}]}\n'
+
+
+def test_nobody_who_listens_is_remarked_and_mended_by_a_name(call):
+    Path("talk.jsonl").write_text(TALK * 3 + '{"text": "alone"}\n')
+    remark = call("talk.jsonl").stderr.splitlines()[1:]
+    assert remark == [
+        "3 dialogues have two or more turns, but none of their listener. Say who listens: --listener NAME"
+    ]
+    named = call("talk.jsonl", "--listener", "bob", "--out", "out.jsonl")
+    assert len(named.stderr.splitlines()) == 1
+    assert {one.listener for one in OwnJsonl(Path("out.jsonl")).read("all")} == {"bob"}
+    assert "1 dialogue has two or more turns, but none of its listener." in call("-", text=TALK).stderr
+    nobody = call("talk.jsonl", "--listener", "")
+    assert "--listener names nobody" in str(nobody.exception)
+
+
+def test_a_head_that_read_nothing_is_named(call, monkeypatch):
+    class Deaf(FakeAnnotator):
+        def annotate_all(self, dialogues, top=5):
+            self.heads = ("act",)
+            return super().annotate_all(dialogues, top)
+
+    sys.modules["listenwell.annotators.annotator"].Annotator = Deaf
+    done = call("-", "--heads", "act,exploration,emotion", text="I am sad")
+    assert done.stderr.splitlines()[1:] == [
+        "exploration was read nowhere: it needs the listener's turns after another person's.",
+        "emotion was read nowhere: it needs turns of everyone but the listener.",
+    ]
+    assert len(call("-", text="I am sad").stderr.splitlines()) == 1  # nothing was asked for
 
 
 def test_ctrl_c_in_a_real_process_leaves_a_run_that_goes_on(tmp_path):

@@ -126,6 +126,72 @@ def test_an_annotated_file_is_not_annotated_again(call, undrawn, tmp_path):
     assert (tmp_path / "runs" / "factors" / "empathetic_dialogues-made").is_dir()
 
 
+@pytest.fixture
+def made(tmp_path):
+    """All splits as `annotate` writes them, each dialogue with its split."""
+    file = tmp_path / "made.jsonl"
+    noted = [
+        replace(one, notes=(("split", split),))
+        for split in ("train", "valid", "test")
+        for one in dialogues("empathetic_dialogues", split)
+    ]
+    annotated = FakeAnnotator().annotate_all(noted)
+    file.write_text("".join(f"{dialogue.to_json()}\n" for dialogue in annotated))
+    return file
+
+
+def test_one_split_of_an_annotated_file(call, undrawn, made):
+    for split in ("train", "valid"):
+        data = json.loads(
+            call("empathetic_dialogues", "--split", split, "--annotated", made, "--json").stdout
+        )
+        fresh = json.loads(call("empathetic_dialogues", "--split", split, "--json").stdout)
+        assert data["split"] == split
+        for part in ("dialogues", "count", "tables", "distributions", "words"):
+            assert data[part] == fresh[part]
+    several = json.loads(call("empathetic_dialogues", "--annotated", made, "--json").stdout)
+    assert several["split"] == "train+valid+test"
+    assert several["dialogues"] == sum(
+        len(dialogues("empathetic_dialogues", split)) for split in ("train", "valid", "test")
+    )
+
+
+def test_dialogues_that_do_not_note_their_split(call, undrawn, made):
+    noted = made.read_text()
+    bare = FakeAnnotator().annotate_all(dialogues("empathetic_dialogues", "train")[:1])
+    (line,) = (f"{one.to_json()}\n" for one in bare)
+    made.write_text(noted + line)
+    assert json.loads(call("empathetic_dialogues", "--annotated", made, "--json").stdout)["split"] == (
+        "train+valid+test+no split"
+    )
+    valid = ("empathetic_dialogues", "--split", "valid", "--annotated", made)
+    result = call(*valid, "--json")
+    assert json.loads(result.stdout)["dialogues"] == len(dialogues("empathetic_dialogues", "valid"))
+    assert "skipped 1: has no note of its split" in result.stderr
+    made.write_text("".join(one for one in noted.splitlines(keepends=True) if '"valid"' not in one))
+    assert "of the split valid; there are: train, test." in str(call(*valid).exception)
+    made.write_text(line)
+    error = call(*valid).exception
+    assert isinstance(error, ListenwellError)
+    assert "notes that it is of the split valid, or of any." in str(error)
+    assert "annotate empathetic_dialogues --split valid --out FILE" in str(error)
+
+
+def test_splits_that_a_file_makes_up_are_only_words(call, undrawn, made, tmp_path):
+    lines = made.read_text().splitlines()
+    odd = [line.replace('"train"', f'"../../{place}"') for place, line in enumerate(lines)]
+    made.write_text("\n".join(odd))
+    data = json.loads(call("empathetic_dialogues", "--annotated", made, "--json").stdout)
+    assert data["split"].startswith("../../0+")
+    assert [path.name for path in (tmp_path / "runs" / "factors").iterdir()] == ["empathetic_dialogues-made"]
+
+
+def test_the_page_says_what_adds_up_to_1(call, undrawn, made, tmp_path):
+    call("empathetic_dialogues", "--annotated", made, "--out", tmp_path / "here")
+    page = " ".join((tmp_path / "here" / "factors.md").read_text().split())
+    assert "in the tables each X is a row, in the figure each X is a column; either adds up to 1" in page
+
+
 def test_a_corpus_with_factors_of_its_own_needs_no_annotator(call, undrawn, tmp_path):
     talks = list(FakeAnnotator().annotate_all(dialogues("empathetic_dialogues", "valid")))
     file = tmp_path / "own.jsonl"

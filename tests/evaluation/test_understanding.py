@@ -75,7 +75,7 @@ def test_acts_worked_by_hand(ear):
     assert lexical.metric("accuracy") == pytest.approx(100 / 9, abs=1e-4)
     assert lexical.metric("macro_f1") == pytest.approx(100 / 5 / 9, abs=1e-4)
     assert (lexical.count, lexical.corpus, lexical.split) == (9, "empathetic_intents", "lexical_test")
-    assert lexical.metric("unseen_accuracy") is None
+    assert (lexical.metric("proper_acts"), lexical.metric("proper_act_accuracy")) == (8, 0)
     # 17 texts, of which seven are no acts proper: "others" is right of those and of no other.
     assert (by_hand.count, by_hand.split) == (17, "manual")
     assert by_hand.metric("accuracy") == pytest.approx(700 / 17, abs=1e-4)
@@ -148,7 +148,7 @@ def test_figures_of_several_seeds_are_means_with_spreads(ear):
     assert dict(both.spreads)["accuracy"] == pytest.approx(100 * 5 / 17 / np.sqrt(2), abs=1e-3)
     assert dict(both.spreads)["unseen"] == 0
     assert set(dict(both.spreads)) == set(dict(both.metrics)) == set(dict(both.units)) <= set(METRICS)
-    assert dict(both.conditions)["seeds"] == "2" and both.count == 17
+    assert dict(both.conditions)["seeds"] == "1, 1" and both.count == 17
     assert both.checkpoint != alone.checkpoint and len(both.checkpoint) == 64
     assert both.data == alone.data != measured([one])["dialogue act"].data
     assert dict(both.conditions)["most confused by the first seed"].startswith("agreeing as others 2")
@@ -164,12 +164,13 @@ def test_a_fitted_temperature_is_used_and_what_it_mends_is_told(ear):
     assert dict(result.conditions)["probabilities"] == "one temperature a head, fitted on valid"
 
 
-def test_a_limit_takes_the_first_texts_of_each_source(ear):
+def test_a_limit_draws_a_sample_of_each_source(ear):
     folder = ear("a", {"act": {"acknowledging": 1.0}, "tone": {}, "response": {}, "emotion": {}})
     found = measured([folder], limit=2)
     assert {result.count for result in found.values()} == {1, 2}
-    assert found["dialogue act"].metric("accuracy") == 50  # acknowledging, agreeing
-    assert dict(found["dialogue act"].conditions)["limit"] == "2 texts a source"
+    said = dict(found["dialogue act"].conditions)
+    assert said["sample"].startswith("2 of 9, drawn by numpy default_rng(0)")
+    assert "n-grams" in said["labels"]
     # The sample's test split has no label of a reply: no row is better than a wrong one.
     assert "response intent" not in found
     with pytest.raises(InputError, match=r"No text of test.*limit"):

@@ -128,5 +128,6 @@ def test_where_only_heads_learn_the_encoder_is_run_once(tmp_path, installed_enco
     heads = task_of(tmp_path, "act", start=trained, only=("act",))
     batches = BatchRecipe("packed", 128, 64)
     wanted = loss_of(whole, batches)
+    heads.pieces()  # here it is run
     monkeypatch.setattr(heads.model, "states", lambda *rest: pytest.fail("the encoder was run again"))
     assert loss_of(heads, batches) == pytest.approx(wanted, rel=1e-4)

@@ -250,9 +250,9 @@ def test_right_answers_worked_by_hand():
     assert right_share(np.eye(9)[[0, 1, 3, 2]], labels, "act") == 50
     sets = np.zeros((2, 28))
     sets[0, :2] = 1
-    answers = np.where(sets > 0, 0.6, 0.4)
+    answers = np.where(sets > 0, 0.4, 0.2)
     assert right_share(answers, sets, "goemotions") == 100
-    answers[0, 1] = 0.4  # one of two labels is not the set
+    answers[0, 1] = 0.2  # one of two labels is not the set
     assert right_share(answers, sets, "goemotions") == 50
 
 
@@ -263,7 +263,7 @@ def test_what_cannot_be_learned_is_a_clear_error(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no head 'mood'"):
         task_of(tmp_path, "mood")
     with pytest.raises(RecipeError, match=r"holds no labelled text.*limit"):
-        task_of(tmp_path, "act", changes={"data": DataRecipe(limit=0)})
+        task_of(tmp_path, "act", changes={"data": DataRecipe(limit=0)}).pieces()
     with pytest.raises(InputError, match="no metric 'accuracy'"):
         Trainer(replace(recipe, metric="accuracy"))
     monkeypatch.setenv("LISTENWELL_DATA", str(tmp_path))
