@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from listenwell.annotators import WINDOW
 from listenwell.annotators.heads import (
     CONTEXT,
     EMOTION_GROUP,
@@ -36,8 +37,6 @@ from listenwell.runtime.text import Vocabulary
 from listenwell.weights import HUB_FILES, find_weights
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "annotators"
-WINDOW = 256
-"""Dialogues that are read together, so that texts of like length share a batch."""
 
 
 @dataclass(frozen=True)

@@ -154,6 +154,7 @@ def test_a_checkpoint_holds_half_precision_and_no_form(tiny_encoder, tmp_path):
         "checkpoint.json",
         "config.json",
         "heads.safetensors",
+        "recipe.yaml",
     }
     for name in ("adapter_model.safetensors", "heads.safetensors"):
         assert {value.dtype for value in load_file(folder / name).values()} == {torch.float16}

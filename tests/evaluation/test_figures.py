@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -22,6 +23,16 @@ SYSTEMS = [
     system("MoEL", 50.5),
     system("MIME greedy", 51.0),
     system("human", 99.0),
+    Result(
+        "understanding",
+        "dialogue act: annotators",
+        (("accuracy", 90.0),),
+        "c",
+        "test",
+        5,
+        "d",
+        checkpoint="c",
+    ),
 ]
 
 
@@ -49,7 +60,9 @@ def test_old_and_missing_figures_are_found_without_drawing(drawn):
     folder = drawn[0].parent
     assert old_figures(SYSTEMS, folder) == []
     changed = [*SYSTEMS[1:], system("ours", 50.001, "c")]
-    assert len(old_figures(changed, folder)) == len(drawn)
+    assert {file.stem for file in old_figures(changed, folder)} == {"diversity", "variety", "likeness"}
+    heard = [*SYSTEMS[:-1], replace(SYSTEMS[-1], spreads=(("accuracy", 1.0),))]
+    assert {file.stem for file in old_figures(heard, folder)} == {"understanding"}
     assert len(old_figures(SYSTEMS, folder / "nowhere")) == len(drawn)
     without_people = [row for row in SYSTEMS if row.system != "human"]
     assert {file.stem for file in old_figures(without_people, folder)} == {"diversity", "variety"}
