@@ -6,11 +6,16 @@ import numpy as np
 
 from listenwell.runtime.text import Vocabulary
 
+GAP = 2
+"""Words between two parts that are still one."""
+
 
 def shown_parts(
     text: str, vocabulary: Vocabulary, chances: np.ndarray, least: float = 0.5
 ) -> tuple[str, ...]:
-    """Parts of a text, in order: whole words with a piece above `least`, neighbours joined.
+    """Parts of a text, in order: whole words with a piece above `least`, near ones joined.
+
+    People mark phrases, not words: parts with no more than GAP words between them are one.
 
     Args:
         text: the reply.
@@ -22,11 +27,14 @@ def shown_parts(
     for (first, end), chance in zip(vocabulary.spans(text), chances, strict=False):
         if chance > least:
             shown[_word_start(text, first) : _word_end(text, end)] = True
-    for place in range(1, len(text) - 1):
-        if text[place].isspace() and shown[place - 1] and shown[place + 1]:
-            shown[place] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([0], shown.astype(int), [0]))))
-    return tuple(text[first:end] for first, end in zip(edges[::2], edges[1::2], strict=True))
+    parts: list[tuple[int, int]] = []
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        if parts and len(text[parts[-1][1] : first].split()) <= GAP:
+            parts[-1] = (parts[-1][0], int(end))
+        else:
+            parts.append((int(first), int(end)))
+    return tuple(text[first:end] for first, end in parts)
 
 
 def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, int]]) -> np.ndarray:
@@ -37,12 +45,16 @@ def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, 
 
 
 def _word_start(text: str, place: int) -> int:
-    while 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum():
+    while 0 < place < len(text) and _in_word(text[place - 1]) and _in_word(text[place]):
         place -= 1
     return place
 
 
 def _word_end(text: str, place: int) -> int:
-    while 0 < place < len(text) and text[place - 1].isalnum() and text[place].isalnum():
+    while 0 < place < len(text) and _in_word(text[place - 1]) and _in_word(text[place]):
         place += 1
     return place
+
+
+def _in_word(letter: str) -> bool:
+    return letter.isalnum() or letter in "'’"
