@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -39,6 +39,14 @@ def sha256(path: Path) -> str:
     """The sha256 sum of a file, as hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_files(files: Iterable[Path]) -> str:
+    """One sum over several files: their names and contents, in the order of their names."""
+    total = hashlib.sha256()
+    for file in sorted(set(files)):
+        total.update(f"{file.name} {sha256(file)}\n".encode())
+    return total.hexdigest()
 
 
 @contextmanager

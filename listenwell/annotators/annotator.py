@@ -31,7 +31,7 @@ from listenwell.annotators.views import View, context_view, encode_views
 from listenwell.checkpoint import MANIFEST
 from listenwell.dialogue import Dialogue, Reading, Scored
 from listenwell.errors import CheckpointError, InputError, unknown_name
-from listenwell.evaluation.ledger import hash_files
+from listenwell.files import hash_files
 from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
 from listenwell.runtime.text import Vocabulary
 from listenwell.weights import HUB_FILES, find_weights

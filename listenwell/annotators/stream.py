@@ -126,9 +126,11 @@ class Stream:
         return (self.lines - self.earlier) / max(time.perf_counter() - self.begun, 1e-9)
 
     def _given(self) -> Iterator[Dialogue]:
-        """The source's dialogues with their listener; those that lack one are counted."""
+        """The source's dialogues with listener and annotator; those that lack a listener are counted."""
         for given in self.source:
-            dialogue = given if self.listener is None else replace(given, listener=self.listener)
+            # Which annotator it was must be known wherever the labels go.
+            notes = tuple((dict(given.notes) | {"annotator": self.annotator.key[:16]}).items())
+            dialogue = replace(given, notes=notes, listener=self.listener or given.listener)
             if len(dialogue.turns) > 1 and all(turn.speaker != dialogue.listener for turn in dialogue.turns):
                 self.unheard += 1
             yield dialogue

@@ -155,7 +155,7 @@ class _Work:
     sampling: "Sampling"
     survey: _Survey
     key: str | None = None
-    """The annotator's, once there is one."""
+    """The annotator's, once there is one; of an annotated file the one that its dialogues note."""
 
     @property
     def needs_annotator(self) -> bool:
@@ -169,7 +169,9 @@ class _Work:
         chosen = {place for place, _ in self.sampling.draw(range(self.survey.dialogues))}
         drawn = (one for place, one in enumerate(self.source.dialogues()) if place in chosen)
         if not self.needs_annotator:
-            yield from drawn
+            for one in drawn:
+                self.key = one.note("annotator") or self.key
+                yield one
             return
         from listenwell.annotators.annotator import Annotator
 
@@ -301,7 +303,8 @@ def _no_replies(source: _Source) -> Exception:
 
 def _result(work: _Work, analysis: "Analysis", seed: int) -> dict[str, Any]:
     """All of factors.json."""
-    from listenwell.evaluation.ledger import hash_files, surroundings
+    from listenwell.evaluation.ledger import surroundings
+    from listenwell.files import hash_files
 
     reader, around = work.source.reader, surroundings()
     return {

@@ -172,8 +172,8 @@ def _of_model(
     folder: Path,
     embedder: "Embedder",
 ) -> "Result":
-    from listenwell.evaluation.ledger import hash_files
     from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
+    from listenwell.files import hash_files
     from listenwell.listener import Listener
 
     reader.check(split)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from listenwell.errors import WeightsError
-from listenwell.evaluation.ledger import hash_files
 from listenwell.evaluation.metrics import words
+from listenwell.files import hash_files
 from listenwell.progress import progress
 from listenwell.weights import HUB_FILES, find_weights
 

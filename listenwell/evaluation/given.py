@@ -8,11 +8,10 @@ from pathlib import Path
 from listenwell.corpora.base import Reader, Report, text_lines
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
-from listenwell.evaluation.ledger import hash_files
 from listenwell.evaluation.peers import FORMATS, HUMAN, PeerFormat, check_system, read_peers, recognize
 from listenwell.evaluation.replies import example_id
 from listenwell.evaluation.sample import Sampling
-from listenwell.files import sha256
+from listenwell.files import hash_files, sha256
 
 PEERS_CORPUS, PEERS_SPLIT = "empathetic_dialogues", "test"
 

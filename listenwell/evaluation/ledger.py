@@ -4,21 +4,20 @@ Every number that stands in the docs comes from a result.json written here. Stan
 machines write results too.
 """
 
-import hashlib
 import json
 import os
 import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from listenwell.errors import InputError
-from listenwell.files import sha256, written_whole
+from listenwell.files import written_whole
 from listenwell.records import Record, pairs
 
 PACKAGES = (
@@ -102,14 +101,6 @@ def read_result(file: Path) -> Result:
         return Result.from_json(file.read_bytes())
     except InputError as error:
         raise InputError(f"{file}: {error.problem}", error.advice) from None
-
-
-def hash_files(files: Iterable[Path]) -> str:
-    """One sum over several files: their names and contents, in the order of their names."""
-    total = hashlib.sha256()
-    for file in sorted(set(files)):
-        total.update(f"{file.name} {sha256(file)}\n".encode())
-    return total.hexdigest()
 
 
 def _versions() -> Mapping[str, str]:

@@ -10,11 +10,12 @@ from listenwell.dialogue import Example
 from listenwell.errors import InputError
 from listenwell.evaluation.embedder import Embedder
 from listenwell.evaluation.given import Given
-from listenwell.evaluation.ledger import Result, hash_files, surroundings
+from listenwell.evaluation.ledger import Result, surroundings
 from listenwell.evaluation.metrics import Perplexity
 from listenwell.evaluation.replies import claim, generate_replies, measure_replies, metric_conditions
 from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.units import units
+from listenwell.files import hash_files
 from listenwell.listener import Listener
 from listenwell.records import dumps
 from listenwell.weights import HUB_FILES, find_weights

@@ -25,9 +25,10 @@ from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import InputError, unknown_name
 from listenwell.evaluation import metrics
 from listenwell.evaluation.answers import Answers, measure, most_confused
-from listenwell.evaluation.ledger import Result, hash_files, surroundings
+from listenwell.evaluation.ledger import Result, surroundings
 from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.units import units
+from listenwell.files import hash_files
 from listenwell.labels import EMOTIONS
 from listenwell.progress import progress
 from listenwell.recipe import read_recipe

@@ -20,8 +20,7 @@ import torch
 
 from listenwell import checkpoint
 from listenwell.errors import InputError
-from listenwell.evaluation.ledger import hash_files
-from listenwell.files import recover
+from listenwell.files import hash_files, recover
 from listenwell.recipe import write_recipe
 from listenwell.records import dumps, plain
 from listenwell.training import TASKS

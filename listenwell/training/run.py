@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from listenwell.evaluation.ledger import Result, hash_files, surroundings, write_result
+from listenwell.evaluation.ledger import Result, surroundings, write_result
 from listenwell.evaluation.units import units
+from listenwell.files import hash_files
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import TrainRecipe
 

@@ -21,7 +21,7 @@ from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError, ListenwellError
 
-from .fake import FakeAnnotator, said
+from .fake import FakeAnnotator, noted, said
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,7 +81,7 @@ def test_lines_go_out_in_order_and_come_back(tmp_path):
     given = said(*texts)
     assert write(out, given).lines == 3
     found = list(OwnJsonl(out).read("all"))
-    assert found == list(FakeAnnotator().annotate_all(given))
+    assert found == list(FakeAnnotator().annotate_all(noted(given)))
     assert all(turn.reading("emotion") and turn.factors.act for one in found for turn in one.turns)
     assert [path.name for path in out.parent.iterdir()] == ["out.jsonl"]
     pipe = io.BytesIO()
@@ -211,8 +211,8 @@ def test_only_whole_windows_are_kept_because_the_batch_moves_the_figures(tmp_pat
     out = tmp_path / "out.jsonl"
     whole = stop(out, 6)
     with GrowingFile(out) as growing:
-        rest = growing.begin(Stream(FakeAnnotator(), Given(())).run(), iter(NUMBERS))
-        assert growing.kept == 4 and list(rest) == NUMBERS[4:]
+        rest = growing.begin(Stream(FakeAnnotator(), Given(())).run(), iter(noted(NUMBERS)))
+        assert growing.kept == 4 and list(rest) == noted(NUMBERS)[4:]
     assert GrowingFile(out).part.read_bytes() == b"".join(whole.splitlines(keepends=True)[:4])
 
 

@@ -18,7 +18,7 @@ from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.progress import progress
-from tests.annotators.fake import FakeAnnotator, module
+from tests.annotators.fake import FakeAnnotator, module, noted
 from tests.annotators.fake import lines as numbered
 
 ROOT = Path(__file__).parents[2]
@@ -59,7 +59,9 @@ def lines(output):
 def test_standard_input_to_standard_output(call):
     done = call("-", text="I am sad\n\nI am glad\n")
     assert done.exit_code == 0, done.exception
-    assert lines(done.stdout) == list(FakeAnnotator().annotate_all(numbered({1: "I am sad", 3: "I am glad"})))
+    assert lines(done.stdout) == list(
+        FakeAnnotator().annotate_all(noted(numbered({1: "I am sad", 3: "I am glad"})))
+    )
     summary = done.stderr.strip()
     assert summary.startswith("2 lines annotated, ") and "\n" not in summary
     assert summary.endswith(" lines/s, nothing skipped; written to standard output.")
@@ -82,7 +84,7 @@ def test_a_file_with_broken_lines_says_what_was_skipped(call):
     assert skipped[:2] == ["  skipped 2: not JSON (lines 3, 5)", "  skipped 1: not UTF-8 (line 2)"]
     assert "te\\x1bxt" in skipped[2] and "\x1b" not in done.stderr and "(line 4)" in skipped[2]
     assert list(OwnJsonl(Path("new/out.jsonl")).read("all")) == list(
-        FakeAnnotator().annotate_all(numbered({1: "I am sad", 6: "\ud800"}))
+        FakeAnnotator().annotate_all(noted(numbered({1: "I am sad", 6: "\ud800"})))
     )
 
 
