@@ -16,6 +16,7 @@ from listenwell.annotators.heads import HEADS
 from listenwell.errors import CheckpointError, InputError, WeightsError
 from listenwell.records import Record, build, dumps
 from listenwell.runtime.lora import merge_lora
+from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.weights import find_weights
 
@@ -144,11 +145,8 @@ def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -
     """A base model without its output layer in float32, and its folder."""
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModel
-    from transformers.utils import logging
 
     folder = find_weights(base, weights)
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()  # it would list the pooler that is left out
     # Layers take their dropout when they are made: a later change is unheard.
     settings: dict[str, Any] = {"attention_dropout": dropout}
     try:
@@ -158,14 +156,15 @@ def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -
                 "attention_probs_dropout_prob": dropout,
                 "add_pooling_layer": False,
             }
-        encoder = AutoModel.from_pretrained(
-            folder,
-            use_safetensors=True,
-            local_files_only=True,
-            dtype=torch.float32,
-            attn_implementation="sdpa",
-            **settings,
-        )
+        with quiet_transformers():
+            encoder = AutoModel.from_pretrained(
+                folder,
+                use_safetensors=True,
+                local_files_only=True,
+                dtype=torch.float32,
+                attn_implementation="sdpa",
+                **settings,
+            )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise WeightsError(
             f"{folder} holds no encoder that can be read: {error}.",
@@ -176,18 +175,14 @@ def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -
 
 def save_ear(ear: Ear, folder: Path) -> None:
     """Write config.json and the weights in fp16: the adapter's and heads', or all of them."""
-    from safetensors.torch import save_file
+    from safetensors.torch import load_file, save_file
 
     (folder / "config.json").write_text(dumps(ear.config.to_dict()) + "\n", encoding="utf-8")
     if hasattr(ear.encoder, "peft_config"):
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()
-        # The embeddings are never trained; peft would ask the hub whether they were.
-        ear.encoder.save_pretrained(folder, save_embedding_layers=False)
+        with quiet_transformers():
+            # The embeddings are never trained; peft would ask the hub whether they were.
+            ear.encoder.save_pretrained(folder, save_embedding_layers=False)
         (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
-        from safetensors.torch import load_file
-
         save_file(_halves(load_file(folder / ADAPTER)), folder / ADAPTER)
         save_file(_halves(ear.own_weights()), folder / HEAD_FILE)
     else:

@@ -16,6 +16,7 @@ from listenwell.errors import WeightsError
 from listenwell.evaluation.metrics import words
 from listenwell.files import hash_files
 from listenwell.progress import progress
+from listenwell.runtime.quiet import quiet_transformers
 from listenwell.weights import HUB_FILES, find_weights
 
 ENCODER = "all-minilm-l6-v2"
@@ -51,14 +52,13 @@ class Embedder:
         from safetensors import SafetensorError
         from tokenizers import Tokenizer
         from transformers import AutoModel
-        from transformers.utils import logging
 
         found = find_weights(ENCODER, folder)
-        logging.disable_progress_bar()
         try:
-            model = AutoModel.from_pretrained(
-                found, use_safetensors=True, local_files_only=True, dtype=torch.float32
-            )
+            with quiet_transformers():
+                model = AutoModel.from_pretrained(
+                    found, use_safetensors=True, local_files_only=True, dtype=torch.float32
+                )
             tokenizer = Tokenizer.from_file(str(found / "tokenizer.json"))
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise WeightsError(

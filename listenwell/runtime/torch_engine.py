@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
+from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,13 +38,12 @@ class TorchRuntime:
         import torch
         from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
-        from transformers.utils import logging
 
-        logging.disable_progress_bar()
         try:
-            model = AutoModelForCausalLM.from_pretrained(
-                folder, use_safetensors=True, local_files_only=True, dtype=torch.float32
-            )
+            with quiet_transformers():
+                model = AutoModelForCausalLM.from_pretrained(
+                    folder, use_safetensors=True, local_files_only=True, dtype=torch.float32
+                )
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise WeightsError(
                 f"{folder} holds no causal language model that can be read: {error}.",

@@ -18,6 +18,7 @@ from listenwell.errors import RecipeError
 from listenwell.evaluation.metrics import Perplexity
 from listenwell.generators.chatml import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
+from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.order import Epoch
@@ -161,10 +162,8 @@ class CausalTask:
 
     def save(self, folder: Path) -> None:
         """config.json, tokenizer.json and model.safetensors, or the adapter's files under LoRA."""
-        from transformers.utils import logging
-
-        logging.disable_progress_bar()
-        self.model.save_pretrained(folder)
+        with quiet_transformers():
+            self.model.save_pretrained(folder)
         (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
         (folder / "tokenizer.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
 
