@@ -143,9 +143,8 @@ class BagTask:
         """Read the training texts and count their words."""
         _source(recipe)
         reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
-        for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
-            if split:
-                reader.check(split)
+        for split in recipe.data.used():
+            reader.check(split)
         return cls(recipe, device)
 
     def pieces(self) -> Sequence[Bag]:
@@ -199,10 +198,8 @@ class BagTask:
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpus's files of the splits in use; `shaping`: without the test split's."""
-        data = self.recipe.data
-        for split in (data.train, data.valid, None if shaping else data.test):
-            if split:
-                yield from self._reader.files(split)
+        for split in self.recipe.data.used(shaping):
+            yield from self._reader.files(split)
 
     def conditions(self) -> dict[str, str]:
         """What is read, what the features are, and that nothing was trained before."""

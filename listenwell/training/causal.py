@@ -108,9 +108,8 @@ class CausalTask:
         from transformers import AutoModelForCausalLM
 
         reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
-        for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
-            if split:
-                reader.check(split)  # before minutes are spent on the others
+        for split in recipe.data.used():
+            reader.check(split)  # before minutes are spent on the others
         folder = find_weights(recipe.base, recipe.weights)
         model = AutoModelForCausalLM.from_pretrained(
             folder,
@@ -180,10 +179,8 @@ class CausalTask:
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpus's files of the splits in use; `shaping`: without the test split's."""
-        data = self.recipe.data
-        for split in (data.train, data.valid, None if shaping else data.test):
-            if split:
-                yield from self._reader.files(split)
+        for split in self.recipe.data.used(shaping):
+            yield from self._reader.files(split)
 
     def conditions(self) -> dict[str, str]:
         """Units, and which turns are learned."""

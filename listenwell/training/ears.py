@@ -4,7 +4,6 @@ Every labelled text counts once, whatever its length; the losses of the heads th
 where the recipe names them, add what they think of every text to what is known of it (Hinton et al. 2015).
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -13,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from listenwell.annotators.annotator import SHIPPED
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import hear
@@ -24,7 +22,6 @@ from listenwell.annotators.model import (
     WHOLE,
     Ear,
     EarConfig,
-    load_ear,
     load_encoder,
     probabilities,
     save_ear,
@@ -33,14 +30,14 @@ from listenwell.annotators.model import (
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
-from listenwell.checkpoint import MANIFEST, open_checkpoint
+from listenwell.checkpoint import MANIFEST
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
-from listenwell.recipe import read_recipe
-from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.ear_batch import EarBatch, EarPiece, collate
+from listenwell.training.ear_start import begin_from, start_of
+from listenwell.training.ear_teachers import is_left_out, with_teachers
 from listenwell.training.recipe import EarRecipe, TrainRecipe, settings_of
 from listenwell.weights import HUB_FILES
 
@@ -79,14 +76,13 @@ class EarTask:
         _check_names(settings)
         paths = dict(settings.paths)
         for source in _sources_of(settings.only or settings.heads):
-            for split in (recipe.data.train, recipe.data.valid, recipe.data.test):
-                if split:
-                    source.files(split, paths.get(source.name))  # before minutes are spent on the others
+            for split in recipe.data.used():
+                source.files(split, paths.get(source.name))  # before minutes are spent on the others
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
         ear = Ear(encoder, config, settings.dropout)
-        if start := _start_of(settings):
+        if start := start_of(settings):
             begin_from(ear, start)
         for name, parameter in ear.named_parameters():
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
@@ -175,11 +171,9 @@ class EarTask:
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpora's files of the splits in use; `shaping`: without the test split's."""
-        data = self.recipe.data
         for source in self._sources:
-            for split in (data.train, data.valid, None if shaping else data.test):
-                if split:
-                    yield from source.files(split, self._paths.get(source.name))
+            for split in self.recipe.data.used(shaping):
+                yield from source.files(split, self._paths.get(source.name))
 
     def conditions(self) -> dict[str, str]:
         """How the ear was taught."""
@@ -198,10 +192,11 @@ class EarTask:
         for source in self._sources:
             labelled, pieces = self._read(source, self.recipe.data.train)
             for item, piece in zip(labelled, pieces, strict=True):
-                if settings.leave_out is None or not _is_left_out(item.group, settings.leave_out):
+                if settings.leave_out is None or not is_left_out(item.group, settings.leave_out):
                     chosen.append((item, piece, repeat.get(source.name, 1)))
         if settings.teachers:
-            taught = self._taught([item for item, _, _ in chosen], [piece for _, piece, _ in chosen])
+            views = [(item, piece) for item, piece, _ in chosen]
+            taught = with_teachers(views, self.recipe, self._learning, self.device)
         else:
             taught = [piece for _, piece, _ in chosen]
         if settings.only:  # the encoder stays: it is run once, not in every epoch
@@ -245,44 +240,6 @@ class EarTask:
             marks[first:end, number] = shown[: end - first]
         return marks
 
-    def _taught(self, labelled: Sequence[Labelled], pieces: Sequence[EarPiece]) -> list[EarPiece]:
-        """The pieces with targets between what is known and what the teachers think.
-
-        A teacher that learned without a part of the data speaks for that part alone.
-        """
-        sums: list[dict[str, list[np.ndarray]]] = [{} for _ in pieces]
-        for folder in self._settings.teachers:
-            left_out = settings_of(read_recipe(TrainRecipe, folder / "recipe.yaml")).leave_out
-            places = [
-                place
-                for place, item in enumerate(labelled)
-                if left_out is None or _is_left_out(item.group, left_out)
-            ]
-            ear, vocabulary = load_ear(folder, self._weights_of(folder))
-            inputs = encode_views(vocabulary, [labelled[place].view for place in places], ear.config.limit)
-            heard = hear(ear.to(self.device), inputs)
-            for head in set(ear.config.heads) & self._learning:
-                temperature = ear.config.temperature(head)
-                found = probabilities(heard.logits(head), head, temperature).astype(np.float32)
-                for place, row in zip(places, found, strict=True):
-                    if head in pieces[place].targets or self._settings.spread:
-                        sums[place].setdefault(head, []).append(row)
-        share = self._settings.teacher_share
-        taught = []
-        for piece, thought in zip(pieces, sums, strict=True):
-            targets = dict(piece.targets)
-            for head, rows in thought.items():
-                mean = np.mean(rows, axis=0)
-                known = piece.targets.get(head)
-                targets[head] = mean if known is None else (1 - share) * known + share * mean
-            taught.append(replace(piece, targets=targets))
-        return taught
-
-    def _weights_of(self, teacher: Path) -> Path | None:
-        """The user's own base weights, where a teacher has the same base."""
-        config = EarConfig.from_json((teacher / "config.json").read_text(encoding="utf-8"))
-        return self.recipe.weights if config.base == self.recipe.base else None
-
     def _run(self, batch: EarBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """States (rows, length, width) and pooled vectors (texts, width) of a batch."""
         tokens, types, positions, segments, owners, starts = map(
@@ -324,11 +281,6 @@ def _sources_of(heads: Iterable[str]) -> list[Source]:
     return [source for source in SOURCES.values() if set(source.heads) & set(heads)]
 
 
-def _start_of(settings: EarRecipe) -> Path | None:
-    """The ear to go on from; "shipped" is the one that comes with the package."""
-    return SHIPPED if settings.start == Path("shipped") else settings.start
-
-
 def _check_names(settings: EarRecipe) -> None:
     """A mistyped name must not pass in silence."""
     for name, _ in settings.weights:
@@ -339,38 +291,6 @@ def _check_names(settings: EarRecipe) -> None:
             raise unknown_name("source", name, SOURCES)
 
 
-def begin_from(ear: Ear, folder: Path) -> None:
-    """Give an ear the weights of a trained one; heads that this did not have begin anew.
-
-    Args:
-        ear: an encoder with an adapter of the same form, or without one: then theirs is merged into it.
-        folder: the trained one's checkpoint.
-    """
-    from safetensors.torch import load_file
-
-    saved = open_checkpoint(folder, KIND)
-    config = EarConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
-    if (config.base, config.pooling) != (ear.config.base, ear.config.pooling):
-        raise RecipeError(f"{folder} has another base or pooling than the recipe.", "Let them agree.")
-    has_adapter = hasattr(ear.encoder, "peft_config")
-    if WHOLE in saved.sums:
-        if has_adapter:
-            raise RecipeError(
-                f"{folder} has no adapter.", "Leave `lora` out of the recipe, or begin elsewhere."
-            )
-        weights = load_file(saved.path(WHOLE))
-    else:
-        weights = load_file(saved.path(HEAD_FILE))
-        if has_adapter:
-            load_lora(ear.encoder, saved.path(ADAPTER))
-        else:
-            merge_lora(ear.encoder, saved.path("adapter_config.json"), saved.path(ADAPTER))
-    own = ear.state_dict()
-    ear.load_state_dict({name: value.float() for name, value in weights.items() if name in own}, strict=False)
-    known = {name: value for name, value in config.temperatures if name in ear.config.heads}
-    with_temperatures(ear, known)
-
-
 def right_share(found: np.ndarray, targets: np.ndarray, head: str) -> float:
     """The share of right answers, in percent: levels count as yes or no, sets of labels as a whole."""
     if HEADS[head].several:
@@ -378,9 +298,3 @@ def right_share(found: np.ndarray, targets: np.ndarray, head: str) -> float:
     if HEADS[head].labels is LEVELS:
         return 100 * float(((found[:, 0] < 0.5) == (targets[:, 0] < 0.5)).mean())
     return 100 * float((found.argmax(axis=1) == targets.argmax(axis=1)).mean())
-
-
-def _is_left_out(group: str, part: tuple[int, int]) -> bool:
-    """Whether a group falls into part `part[0]` of `part[1]`, by a hash of its name."""
-    number, parts = part
-    return int(hashlib.sha256(group.encode("utf-8", "replace")).hexdigest()[:8], 16) % parts == number

@@ -24,6 +24,10 @@ class DataRecipe:
     limit: int | None = None
     """Only so many dialogues of each split, for rehearsals."""
 
+    def used(self, shaping: bool = False) -> tuple[str, ...]:
+        """The splits in use; `shaping`: only those that are learned from and chosen by."""
+        return tuple(split for split in (self.train, self.valid, None if shaping else self.test) if split)
+
 
 @dataclass(frozen=True)
 class BatchRecipe:
