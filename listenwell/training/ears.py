@@ -30,7 +30,7 @@ from listenwell.annotators.model import (
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
-from listenwell.checkpoint import MANIFEST
+from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
 from listenwell.runtime.text import Vocabulary
@@ -78,17 +78,20 @@ class EarTask:
         for source in _sources_of(settings.only or settings.heads):
             for split in recipe.data.used():
                 source.files(split, paths.get(source.name))  # before minutes are spent on the others
+        start = start_of(settings)
+        before = (*settings.teachers, *([start] if start else ()))
+        for place in before:
+            open_checkpoint(place, KIND)  # a teacher that is missing or damaged is named at once
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
         ear = Ear(encoder, config, settings.dropout)
-        if start := start_of(settings):
+        if start:
             begin_from(ear, start)
         for name, parameter in ear.named_parameters():
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
                 parameter.requires_grad_(False)
         task = cls(ear, Vocabulary.from_folder(folder), recipe, device)
-        before = (*settings.teachers, *([start] if start else ()))
         task.base_files = (
             *(folder / name for name in HUB_FILES),
             *(place / MANIFEST for place in before),  # what they hold, wherever they lie

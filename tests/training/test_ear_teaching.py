@@ -1,4 +1,5 @@
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from listenwell.annotators.inference import hear
 from listenwell.annotators.model import load_ear, with_temperatures
 from listenwell.annotators.sources import SOURCES
 from listenwell.annotators.views import encode_views
-from listenwell.errors import RecipeError
+from listenwell.errors import CheckpointError, RecipeError
 from listenwell.labels import ACTS
+from listenwell.training import ears
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, LoraRecipe
 from listenwell.training.run import train
@@ -131,3 +133,10 @@ def test_where_only_heads_learn_the_encoder_is_run_once(tmp_path, installed_enco
     heads.pieces()  # here it is run
     monkeypatch.setattr(heads.model, "states", lambda *rest: pytest.fail("the encoder was run again"))
     assert loss_of(heads, batches) == pytest.approx(wanted, rel=1e-4)
+
+
+@pytest.mark.parametrize("missing", [{"teachers": (Path("nowhere"),)}, {"start": Path("nowhere")}])
+def test_a_teacher_or_beginning_that_is_not_there_is_named_at_once(tmp_path, monkeypatch, missing):
+    monkeypatch.setattr(ears, "load_encoder", lambda *rest: pytest.fail("minutes were spent"))
+    with pytest.raises(CheckpointError, match=r"nowhere is not a listenwell checkpoint.*Name a folder"):
+        task_of(tmp_path, "act", **missing)
