@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -168,3 +169,8 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's name: lower case, with - for all that is no letter or figure."""
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "nameless"

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import torch
 
-from listenwell.annotators.model import ADAPTER, HEAD_FILE, KIND, WHOLE, EarConfig
+from listenwell.annotators.model import KIND, EarConfig
+from listenwell.runtime.encoder import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.recipe import read_recipe
 from listenwell.records import dumps
 from listenwell.training.ears import EarTask
 from listenwell.training.recipe import TrainRecipe, settings_of
 
-KEPT = (ADAPTER, "adapter_config.json", HEAD_FILE, WHOLE, "recipe.yaml")
+KEPT = (ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, "recipe.yaml")
 """What stays, byte by byte; a card and results belong to the old temperatures."""
 
 

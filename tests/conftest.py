@@ -44,7 +44,7 @@ def installed_encoder(tiny_encoder, monkeypatch):
     """The tiny encoder stands where the real one is installed."""
     installed = {ENCODER: tiny_encoder}
     monkeypatch.setattr(
-        "listenwell.annotators.model.find_weights", lambda base, folder=None: folder or installed[base]
+        "listenwell.runtime.encoder.find_weights", lambda base, folder=None: folder or installed[base]
     )
     return tiny_encoder
 

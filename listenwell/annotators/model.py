@@ -13,16 +13,13 @@ import torch
 
 from listenwell import checkpoint
 from listenwell.annotators.heads import HEADS
-from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.errors import InputError
 from listenwell.records import Record, build, dumps
-from listenwell.runtime.lora import merge_lora
-from listenwell.runtime.quiet import quiet_transformers
+from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
-from listenwell.weights import find_weights
 
 KIND = "ear"
 POOLINGS = ("mean", "first", "last")
-ADAPTER, HEAD_FILE, WHOLE = "adapter_model.safetensors", "heads.safetensors", "model.safetensors"
 
 
 @dataclass(frozen=True)
@@ -136,57 +133,11 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
         found: torch.Tensor = self.words(states.float())
         return found
 
-    def own_weights(self) -> dict[str, torch.Tensor]:
-        """The weights of the heads and of the layer that marks words."""
-        return {name: value for name, value in self.state_dict().items() if not name.startswith("encoder.")}
-
-
-def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -> tuple[Any, Path]:
-    """A base model without its output layer in float32, and its folder."""
-    from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoModel
-
-    folder = find_weights(base, weights)
-    # Layers take their dropout when they are made: a later change is unheard.
-    settings: dict[str, Any] = {"attention_dropout": dropout}
-    try:
-        if AutoConfig.from_pretrained(folder, local_files_only=True).model_type == "bert":
-            settings = {
-                "hidden_dropout_prob": dropout,
-                "attention_probs_dropout_prob": dropout,
-                "add_pooling_layer": False,
-            }
-        with quiet_transformers():
-            encoder = AutoModel.from_pretrained(
-                folder,
-                use_safetensors=True,
-                local_files_only=True,
-                dtype=torch.float32,
-                attn_implementation="sdpa",
-                **settings,
-            )
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise WeightsError(
-            f"{folder} holds no encoder that can be read: {error}.",
-            "Name the folder of one such as all-MiniLM-L6-v2, saved with safetensors.",
-        ) from error
-    return encoder, folder
-
 
 def save_ear(ear: Ear, folder: Path) -> None:
     """Write config.json and the weights in fp16: the adapter's and heads', or all of them."""
-    from safetensors.torch import load_file, save_file
-
     (folder / "config.json").write_text(dumps(ear.config.to_dict()) + "\n", encoding="utf-8")
-    if hasattr(ear.encoder, "peft_config"):
-        with quiet_transformers():
-            # The embeddings are never trained; peft would ask the hub whether they were.
-            ear.encoder.save_pretrained(folder, save_embedding_layers=False)
-        (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
-        save_file(_halves(load_file(folder / ADAPTER)), folder / ADAPTER)
-        save_file(_halves(ear.own_weights()), folder / HEAD_FILE)
-    else:
-        save_file(_halves(ear.state_dict()), folder / WHOLE)
+    save_weights(ear, ear.encoder, folder)
 
 
 def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary]:
@@ -196,22 +147,11 @@ def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary
         folder: a checkpoint that `save_ear` filled.
         weights: the encoder's own folder, where it is not the installed one.
     """
-    from safetensors.torch import load_file
-
     saved = checkpoint.open_checkpoint(folder, KIND)
     config = build(EarConfig, saved.config())
     encoder, base = load_encoder(config.base, weights)
     ear = Ear(encoder, config)
-    if WHOLE in saved.sums:
-        ear.load_state_dict(_wholes(load_file(saved.path(WHOLE))))
-    else:
-        merge_lora(encoder, saved.path("adapter_config.json"), saved.path(ADAPTER))
-        own = _wholes(load_file(saved.path(HEAD_FILE)))
-        if strange := sorted(own.keys() ^ ear.own_weights().keys()):
-            raise CheckpointError(
-                f"{folder} lacks or adds the weights {', '.join(strange)}.", "Make it anew."
-            )
-        ear.load_state_dict(own, strict=False)
+    load_weights(ear, encoder, saved)
     return ear.eval(), Vocabulary.from_folder(base)
 
 
@@ -227,11 +167,3 @@ def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarr
         return np.asarray(np.exp(-np.logaddexp(0.0, -scaled)))  # 1 / (1 + exp(−x)), which overflows
     shifted = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
-
-
-def _halves(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: value.detach().to(torch.float16).contiguous().cpu() for name, value in weights.items()}
-
-
-def _wholes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {name: value.float() for name, value in weights.items()}

@@ -10,8 +10,11 @@ from listenwell.cli.annotate import annotate
 from listenwell.cli.chat import chat
 from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
+from listenwell.cli.evaluate_rankers import ensemble
+from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
+from listenwell.cli.study import study
 from listenwell.cli.train import train
 from listenwell.errors import ListenwellError
 from listenwell.version import __version__
@@ -26,9 +29,12 @@ app = typer.Typer(
 app.command()(chat)
 app.command()(reply)
 app.command()(annotate)
+app.command()(rank)
 app.command()(evaluate)
+app.command()(ensemble)
 app.command()(results)
 app.command()(train)
+app.command()(study)
 app.add_typer(corpus, name="corpus")
 
 

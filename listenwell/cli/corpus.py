@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from listenwell.cli.corpus_factors import factors
+from listenwell.cli.corpus_listeners import listeners
 from listenwell.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def download(
 
 
 corpus.command()(factors)
+corpus.command()(listeners)
 
 
 def open_reader(name: str, path: Path | None) -> "Reader":

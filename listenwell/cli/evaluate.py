@@ -1,12 +1,12 @@
 """`listenwell evaluate`: measure a model's replies, or replies that someone else made."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from listenwell.cli.options import AsJson, Recipe, Weights
+from listenwell.files import slug
 
 if TYPE_CHECKING:
     from listenwell.corpora import Reader
@@ -38,6 +38,10 @@ Ears = Annotated[
 Heads = Annotated[
     list[str] | None, typer.Option("--head", help="Of annotators: measure this head alone; repeatable.")
 ]
+Rankers = Annotated[
+    list[Path] | None,
+    typer.Option("--ranker", help="A trained ranker's folder, instead of the shipped one; repeatable."),
+]
 Encoder = Annotated[
     Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
 ]
@@ -46,7 +50,9 @@ Encoder = Annotated[
 def evaluate(
     model: Annotated[
         str | None,
-        typer.Argument(help="Who answers: prompted, or vanilla with --weights; annotators asks those."),
+        typer.Argument(
+            help="Who answers: prompted, or vanilla with --weights; annotators and rankers ask those."
+        ),
     ] = None,
     corpus: Annotated[str, typer.Option(help="Whose contexts are answered.")] = "empathetic_dialogues",
     split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
@@ -62,25 +68,38 @@ def evaluate(
     encoder: Encoder = None,
     ears: Ears = None,
     head: Heads = None,
+    ranker: Rankers = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure replies and write result.json: figures with units, and all that could move them.
 
     A run that was stopped goes on where it was: replies are kept in replies.jsonl as they are made. With
     --replies, no model speaks: the file's replies are measured by the same code. With annotators, every head
-    is measured on its own corpus; several --ears are seeds of one recipe.
+    is measured on its own corpus; several --ears are seeds of one recipe. With rankers, the true reply is
+    looked for among 100; several --ranker are seeds of one recipe, --limit is a number of pools.
 
     Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
     """
+    from listenwell.cli.evaluate_rankers import of_rankers
     from listenwell.corpora import CORPORA
+    from listenwell.errors import InputError
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.sample import Sampling
+    from listenwell.rankers.scoring import Pools
 
     if model == "annotators":
         own = not any((replies, path, recipe, weights, encoder, corpus != "empathetic_dialogues"))
         return _of_annotators(ears, head, split, Sampling(limit, seed), system, (out, keep), own, as_json)
-    _check(model, replies, system if replies is None else None, bool(ears or head))
+    if model == "rankers":
+        if any((replies, recipe, weights, encoder, ears, head)):
+            raise InputError(
+                "Rankers are measured on pools of replies.",
+                "Give --ranker, --corpus, --path, --split, --limit, --out, --keep or --system.",
+            )
+        given = Pools(corpus, split, path=path, most=limit)
+        return of_rankers(ranker, given, system, (out or _folder("rankers", corpus, split), keep), as_json)
+    _check(model, replies, system if replies is None else None, bool(ears or head or ranker))
     reader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
     if replies is not None:
         result = _of_file(replies, system, reader, split, sampling, encoder)
@@ -91,7 +110,7 @@ def evaluate(
         result = _of_model(str(model), recipe, weights, reader, split, sampling, folder, embedder)
     write_result(result, folder / "result.json")
     if keep is not None:
-        write_result(result, keep / f"{result.task}-{_slug(result.system)}.json")
+        write_result(result, keep / f"{result.task}-{slug(result.system)}.json")
     if as_json:
         typer.echo(result.to_json())
     else:
@@ -109,7 +128,9 @@ def _check(model: str | None, replies: Path | None, system: str | None, is_odd: 
     if system is not None:
         raise InputError("--system names a row of --replies.", "Leave it out: a model has its own name.")
     if is_odd:
-        raise InputError("--ears and --head are of annotators.", "Try: listenwell evaluate annotators")
+        raise InputError(
+            "--ears and --head are of annotators, --ranker of rankers.", "Try: listenwell evaluate annotators"
+        )
 
 
 def _of_annotators(
@@ -141,7 +162,7 @@ def _of_annotators(
     results = evaluate_ears(folders, Scope(split, sampling, tuple(heads or ())), name)
     for result in results:
         for place in filter(None, (folder, places[1])):
-            write_result(result, place / f"{result.task}-{_slug(result.system)}.json")
+            write_result(result, place / f"{result.task}-{slug(result.system)}.json")
         if as_json:
             typer.echo(result.to_json())
     if not as_json:
@@ -184,9 +205,4 @@ def _of_model(
 
 
 def _folder(system: str, corpus: str, split: str) -> Path:
-    return Path("runs") / "evaluate" / f"{_slug(system)}-{corpus}-{split}"
-
-
-def _slug(name: str) -> str:
-    """A name as files are called: small letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "system"
+    return Path("runs") / "evaluate" / f"{slug(system)}-{corpus}-{split}"

@@ -3,24 +3,33 @@
 Fields are never quoted: commas inside texts are written `_comma_`, and a quotation mark is a quotation
 mark, so a CSV library with its usual rules joins rows. valid.csv and test.csv have a ninth column that
 the header does not name (candidate replies). Some rows have a bare comma in a text and are shifted.
+speaker_idx is the number of the crowd worker who wrote the turn; conversations note who spoke and listened.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
 from listenwell.corpora.base import Reader, Report, csv_rows, is_number, text_lines
 from listenwell.corpora.download import Download
-from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
+from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Notes, Turn
 from listenwell.labels import EMOTIONS, EMOTIONS_AND_INTENTS
 
 _RATINGS = re.compile(r"(\d\|\d\|\d_\d\|\d\|\d)?")  # the selfeval column: two people's three ratings
 
-_Row = tuple[int, str, str, str]
-"""Number of the turn, emotion, situation, text; `_comma_` not yet undone in the last two."""
+LISTENER_WORKER = "listener_worker"
+"""The note with the number of who listens, the same in all of a worker's conversations."""
+SPEAKER_WORKER = "speaker_worker"
+"""The note with the number of who is listened to."""
+_NOTES = (LISTENER_WORKER, SPEAKER_WORKER)  # of even and of odd turns
+_LOOK = 1000  # rows; a file that names workers has a third one long before
+
+_Row = tuple[int, str, str, str, str]
+"""Number of the turn, emotion, situation, worker, text; `_comma_` not yet undone in the texts."""
 
 
 class EmpatheticDialogues(Reader):
@@ -44,20 +53,25 @@ class EmpatheticDialogues(Reader):
         return (self.path / f"{split}.csv",)
 
     def read(self, split: str) -> Iterator[Dialogue]:
-        """Whole conversations, the speaker's and the listener's turns in order."""
+        """Whole conversations, the speaker's and the listener's turns in order; notes name the two workers.
+
+        A copy whose speaker_idx holds 0 and 1 for the roles, in place of workers, gives no such notes.
+        """
         return (dialogue for dialogue, _ in self._numbered(split))
 
     def _numbered(self, split: str) -> Iterator[tuple[Dialogue, list[int]]]:
         """Each conversation and the publisher's numbers of its turns; a skipped row leaves a gap."""
+        named = _names_workers(self.check(split)[0])
         for conversation, rows in self._conversations(split):
-            _, emotion, situation, _ = rows[0]
+            _, emotion, situation, *_ = rows[0]
             # Odd turns are the speaker's; the publisher's speaker_idx is a worker's number.
             turns = [
                 Turn(SPEAKER if number % 2 else LISTENER, text.replace("_comma_", ","))
-                for number, _, _, text in rows
+                for number, _, _, _, text in rows
             ]
             situation = situation.replace("_comma_", ",")
-            dialogue = Dialogue(tuple(turns), conversation, (), LISTENER, situation or None, emotion)
+            notes = _workers(rows) if named else ()
+            dialogue = Dialogue(tuple(turns), conversation, (), LISTENER, situation or None, emotion, notes)
             yield dialogue, [number for number, *_ in rows]
 
     def _conversations(self, split: str) -> Iterator[tuple[str, list[_Row]]]:
@@ -71,7 +85,10 @@ class EmpatheticDialogues(Reader):
             # The usual row passes these tests at once; every other goes through _repaired.
             if len(fields) != 8 or not is_number(fields[4]) or (fields[7] and _RATINGS.fullmatch(fields[7])):
                 fields = _repaired(fields, f"{file.name}:{number}", self.report)
-            if not fields or not _is_sound(fields, f"{file.name}:{number}", self.report):
+            if not fields:
+                continue
+            if fault := _fault(fields):
+                self.report.skip(fault, f"{file.name}:{number}")
                 continue
             if fields[0] != current:
                 if rows:
@@ -81,22 +98,37 @@ class EmpatheticDialogues(Reader):
             if current in ended:
                 self.report.skip("row of a conversation that ended before", f"{file.name}:{number}")
                 continue
-            rows.append((int(fields[1]), fields[2], fields[3].strip(), fields[5].strip()))
+            rows.append((int(fields[1]), fields[2], fields[3].strip(), fields[4], fields[5].strip()))
         if rows:
             yield current, rows
 
 
-def _is_sound(fields: list[str], where: str, report: Report) -> bool:
-    """Whether a row has a turn number, a known emotion and a text; otherwise it is counted."""
-    if is_number(fields[1]) and fields[2] in EMOTIONS and fields[5] and not fields[5].isspace():
-        return True
-    if not is_number(fields[1]):
-        report.skip("no turn number", where)
-    elif fields[2] not in EMOTIONS:
-        report.skip("unknown emotion", where)
-    else:
-        report.skip("empty utterance", where)
+def _names_workers(file: Path) -> bool:
+    """Whether speaker_idx tells people apart: anything but 0 and 1, which are also two workers' numbers."""
+    with file.open("rb") as lines:
+        for line in islice(lines, _LOOK):
+            fields = line.split(b",")
+            # Only whole rows: in a shifted one a number of the text could stand here.
+            if len(fields) in (8, 9) and fields[4].isdigit() and fields[4] not in (b"0", b"1"):
+                return True
     return False
+
+
+def _workers(rows: list[_Row]) -> Notes:
+    """Who listened and who spoke, where they have a turn."""
+    if len(rows) > 1 and rows[0][0] % 2 and not rows[1][0] % 2:  # the usual order: a quick test
+        return ((LISTENER_WORKER, rows[1][3]), (SPEAKER_WORKER, rows[0][3]))
+    numbers = {number % 2: worker for number, _, _, worker, _ in reversed(rows)}  # of each role's first turn
+    return tuple((note, numbers[odd]) for odd, note in enumerate(_NOTES) if odd in numbers)
+
+
+def _fault(fields: list[str]) -> str:
+    """What a row lacks: a turn number, a known emotion or a text; empty where it is sound."""
+    if not is_number(fields[1]):
+        return "no turn number"
+    if fields[2] not in EMOTIONS:
+        return "unknown emotion"
+    return "" if fields[5] and not fields[5].isspace() else "empty utterance"
 
 
 def _repaired(fields: list[str], where: str, report: Report) -> list[str]:
@@ -159,7 +191,7 @@ class LabelledEmpatheticDialogues(EmpatheticDialogues):
                     self.report.counts["turns without a label"] += 1
                     turns.append(turn)
             notes = (("situation_label", known[0]),) if 0 in known else ()
-            yield replace(dialogue, turns=tuple(turns), notes=notes)
+            yield replace(dialogue, turns=tuple(turns), notes=(*dialogue.notes, *notes))
 
     def _labels(self, source: Path) -> dict[str, dict[int, str]]:
         """Labels by conversation and turn number."""

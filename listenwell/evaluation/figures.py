@@ -15,6 +15,8 @@ from listenwell.evaluation.drawing import KINDS, STYLE, need_matplotlib, save
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.peers import HUMAN
 from listenwell.evaluation.published import UNDERSTANDING
+from listenwell.evaluation.ranking_figures import FIGURES as RANKING_FIGURES
+from listenwell.evaluation.ranking_figures import RankingFigure
 from listenwell.evaluation.tables import who
 from listenwell.evaluation.understanding_figures import annotator_rows, beside_papers, papers_beside
 from listenwell.evaluation.units import METRICS, PERCENT
@@ -94,9 +96,9 @@ FIGURES = (
 )
 
 
-def figures_of(results: Sequence[Result]) -> list[Figure]:
+def figures_of(results: Sequence[Result]) -> list[Figure | RankingFigure]:
     """The figures that have at least one system to show."""
-    return [figure for figure in FIGURES if figure.rows(results)]
+    return [figure for figure in (*FIGURES, *RANKING_FIGURES) if figure.rows(results)]
 
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
@@ -112,7 +114,9 @@ def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     return files
 
 
-def _canvas(figure: Figure, rows: Sequence[Result]) -> "Canvas":
+def _canvas(figure: Figure | RankingFigure, rows: Sequence[Result]) -> "Canvas":
+    if isinstance(figure, RankingFigure):
+        return figure.canvas(rows)
     if figure.task == UNDERSTANDING:
         return beside_papers(rows, *figure.metrics)
     return _scatter(figure, rows) if figure.scatter else _bars(figure, rows)

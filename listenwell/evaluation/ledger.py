@@ -33,6 +33,8 @@ PACKAGES = (
     "nltk",
     "vaderSentiment",
 )
+COMMIT = "LISTENWELL_COMMIT"
+"""The environment variable that names the commit on a machine without git."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,17 @@ def _versions() -> Mapping[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the source this runs from; marked where files were changed, empty outside of git."""
+    """The commit of the source this runs from, marked where files were changed.
+
+    Where git gives none (a GPU machine that got the files alone), it is what the environment variable
+    LISTENWELL_COMMIT says, such as `git describe --always --dirty` gave it where the files came from; else
+    empty.
+    """
+    return _described() or os.environ.get(COMMIT, "").strip()
+
+
+def _described() -> str:
+    """What git says of the source's commit; empty without git or outside of a repository."""
     root = Path(__file__).resolve().parents[2]
     try:
         run = subprocess.run(
@@ -125,7 +137,7 @@ def _commit() -> str:
             timeout=10,
             check=False,
         )
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return ""
     return run.stdout.strip()
 

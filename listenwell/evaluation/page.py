@@ -32,12 +32,16 @@ was written by the command in its row. A number is only as good as its condition
   with variety and stock phrases beside it.
 - † measured against itself: its likeness is the ceiling by construction.
 - ± is the standard deviation over seeds, where a figure is their mean.
-- gap = ours − the paper's, where the same system was measured by the same metric.
+- gap = ours − the paper's, where the same system was measured by the same metric on the same corpus.
 """
 _TITLES = {
     "replies": "Replies",
     "perplexity": "Perplexity of the reference replies",
     "understanding": "Understanding: emotions, intents, acts and mechanisms",
+    "ranking": "Ranking: choosing the true reply",
+    "persona sentences": "Ranking with more and fewer persona sentences",
+    "swapped share": "Does a persona help more where talks are empathetic?",
+    "transfer": "Ranking on a corpus that was not learned from",
 }
 
 

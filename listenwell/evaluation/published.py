@@ -5,6 +5,7 @@ A number stands beside ours only where system and metric are the same; the other
 
 from dataclasses import dataclass
 
+from listenwell.evaluation.published_ranking import FIGURES as RANKING_FIGURES
 from listenwell.evaluation.published_understanding import FIGURES
 
 REPLIES, PERPLEXITY, UNDERSTANDING = "replies", "perplexity", "understanding"
@@ -85,4 +86,5 @@ PUBLISHED: tuple[Published, ...] = (
         Published(UNDERSTANDING, f"{question}: {who}", metric, value, source, said, f"{question}: annotators")
         for question, who, metric, value, source, said in FIGURES
     ),
+    *(Published(*figure) for figure in RANKING_FIGURES),
 )

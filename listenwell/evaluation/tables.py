@@ -3,6 +3,7 @@
 Nothing on the page is typed by hand: the same files give the same page, byte by byte. Standard library only.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,9 @@ GROUPS = {
     "understanding": "Right answers",
     "detail": "In finer detail",
     "trust": "Trust in the probabilities",
+    "ranking": "Finding the true reply among 100 (shuffled pool)",
+    "ranking_hard": "The same among neighbours (unshuffled pool, harder)",
+    "ranking_cost": "What a ranker costs",
     "other": "Other figures",
 }
 """Groups of metrics, in the order of the page."""
@@ -33,7 +37,13 @@ def read_results(folder: Path) -> list[Result]:
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}.", "Run this where it is, or name it with --results.")
     results = [read_result(file) for file in sorted(folder.glob("*.json"))]
-    return sorted(results, key=lambda result: (result.task, _rank(result), result.system.casefold()))
+    return sorted(results, key=lambda result: (result.task, _rank(result), in_order(result.system)))
+
+
+def in_order(name: str) -> list[tuple[int, str]]:
+    """A key that sorts names without case, and the numbers in them by their size: 2 before 10."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
 
 
 def tasks(results: Iterable[Result], published: Iterable[Published] = PUBLISHED) -> list[str]:
@@ -68,7 +78,7 @@ def figure_grids(
             if names & values.keys():
                 rows.append((system, "paper", "–", *_cells(values, own)))
         if any(entry.beside for entry in theirs):  # "question: system": a question's rows stand together
-            rows.sort(key=lambda row: (row[0].partition(":")[0], row[1] == "paper"))
+            rows.sort(key=lambda row: (_subject(row[0]), row[1] == "paper"))
         if rows:
             headings = ("system", "who", "n", *map(_heading, own))
             grids.append(Grid(title, headings, tuple(rows), frozenset(range(2, len(headings)))))
@@ -76,15 +86,20 @@ def figure_grids(
 
 
 def gap_grid(task: str, results: Sequence[Result], published: Sequence[Published] = PUBLISHED) -> Grid:
-    """Each published number, ours beside it where the same system was measured, and the gap."""
+    """Each published number, ours beside it where the same system was measured, and the gap.
+
+    Where ours was measured on another corpus there is no gap: the difference would say nothing.
+    """
     measured = {result.system: result for result in results if result.task == task}
     rows = []
     for entry in published:
         if entry.task != task:
             continue
-        kind, own = metric(entry.metric), measured.get(entry.beside or entry.system)
+        kind = metric(entry.metric)
+        own = measured.get(entry.system) or measured.get(entry.beside)
         value = own.metric(entry.metric) if own else None
-        gap = "–" if value is None else _signed(kind, value - entry.value)
+        is_same = own is not None and _subject(own.system) == _subject(entry.system)
+        gap = _signed(kind, value - entry.value) if value is not None and is_same else "–"
         rows.append(
             (
                 entry.system,
@@ -124,6 +139,12 @@ def condition_grid(task: str, results: Sequence[Result]) -> Grid:
         )
     headings = ("system", "data", "conditions", "seed", "sha256", "commit, machine, day", "command")
     return Grid("Conditions and commands", headings, tuple(rows))
+
+
+def _subject(system: str) -> str:
+    """What a row is about, its corpus or question: "PEC" of "PEC: CoBERT"; empty where it says none."""
+    subject, colon, _ = system.partition(":")
+    return subject if colon else ""
 
 
 def who(result: Result) -> str:

@@ -3,7 +3,7 @@
 Names are fixed: a result written today must find its column tomorrow. Standard library only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 PERCENT, COSINE, COMPOUND, TOKENS, PERPLEXITY, BITS = (
     "percent",
@@ -145,6 +145,36 @@ METRICS: dict[str, Metric] = {
             better="lower",
             note="without the fitted temperature",
         ),
+        Metric("R@1", "R@1", PERCENT, "ranking", note="the true reply is the first among 100"),
+        Metric("R@10", "R@10", PERCENT, "ranking", note="it is among the first ten"),
+        Metric("R@50", "R@50", PERCENT, "ranking"),
+        Metric("MRR", "MRR", PERCENT, "ranking", note="mean reciprocal rank of the true reply"),
+        Metric(
+            "persona_gain",
+            "persona gain",
+            "percent points",
+            "ranking",
+            note="R@1 with persona sentences less R@1 without",
+        ),
+        Metric(
+            "R@1 unshuffled",
+            "R@1, neighbours",
+            PERCENT,
+            "ranking_hard",
+            note="the 100 are neighbours in the split, among them replies of the same dialogue",
+        ),
+        Metric("R@10 unshuffled", "R@10, neighbours", PERCENT, "ranking_hard"),
+        Metric("R@50 unshuffled", "R@50, neighbours", PERCENT, "ranking_hard"),
+        Metric("MRR unshuffled", "MRR, neighbours", PERCENT, "ranking_hard"),
+        Metric(
+            "time_ratio",
+            "time",
+            "×",
+            "ranking_cost",
+            better="lower",
+            note="of ranking, in multiples of what the conditions name",
+        ),
+        Metric("memory_ratio", "memory", "×", "ranking_cost", better="lower", note="likewise"),
         Metric("macro_precision", "macro P", PERCENT, "other"),
         Metric("macro_recall", "macro R", PERCENT, "other"),
         Metric("nll", "negative log-likelihood", "nats", "other", 0, "lower", "summed over the split"),
@@ -162,10 +192,19 @@ REPLY_GROUPS = ("likeness", "variety", "manner")
 
 
 def metric(name: str, unit: str = "") -> Metric:
-    """A metric by its name; one that is unknown here is shown as it is, in the unit its result gives."""
-    return METRICS.get(name) or Metric(name, name.replace("_", " "), unit, "other", better="")
+    """A metric by its name; "R@1 on PEC" is R@1 measured elsewhere.
+
+    One that is unknown here is shown as it is, in the unit its result gives.
+    """
+    if name in METRICS:
+        return METRICS[name]
+    known, elsewhere, place = name.partition(" on ")
+    if elsewhere and known in METRICS:
+        base = METRICS[known]
+        return replace(base, name=name, label=f"{base.label} on {place}", note="")
+    return Metric(name, name.replace("_", " "), unit, "other", better="")
 
 
 def units(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """The units of some metrics, as a result holds them."""
-    return tuple((name, METRICS[name].unit) for name in names if name in METRICS)
+    return tuple((name, unit) for name in names if (unit := metric(name).unit))

@@ -6,6 +6,7 @@ GENERATORS: Registry[type] = Registry(
     "model",
     {
         "prompted": "listenwell.generators.prompted:Prompted",
+        "retrieval": "listenwell.generators.retrieval:Retrieval",
         "vanilla": "listenwell.generators.vanilla:Vanilla",
     },
 )

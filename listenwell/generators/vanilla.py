@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from listenwell.checkpoint import open_checkpoint
+from listenwell.checkpoint import Checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
 from listenwell.evaluation.metrics import Perplexity, perplexity_of
@@ -44,21 +44,14 @@ class Vanilla(Prompted):
     @classmethod
     def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Vanilla":
         """Load a checkpoint that training wrote: a whole model, or an adapter for the base model."""
-        from listenwell.runtime.torch_engine import TorchRuntime
-
         if weights is None:
             raise WeightsError(
                 "The model vanilla has no weights of its own.",
                 "Train some with `listenwell train recipes/vanilla.yaml`, then: --weights runs/vanilla/best",
             )
-        folder = open_checkpoint(weights, KIND).folder
-        if (folder / ADAPTER).is_file():
-            # The base the adapter was trained on; another would be merged without a word.
-            base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
-            runtime = TorchRuntime.from_folder(find_weights(base), adapter=folder)
-        else:
-            runtime = TorchRuntime.from_folder(folder)
-        speaker = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")
+        checkpoint = open_checkpoint(weights, KIND)
+        folder = checkpoint.folder
+        speaker = cls(config, runtime_of(checkpoint), f"vanilla ({folder.resolve().parent.name})")
         speaker._folder = folder
         return speaker
 
@@ -88,3 +81,15 @@ class Vanilla(Prompted):
         if self._folder is not None:
             checkpoint = open_checkpoint(self._folder, KIND)
             yield from (checkpoint.path(name) for name in checkpoint.sums)
+
+
+def runtime_of(checkpoint: Checkpoint) -> "TorchRuntime":
+    """The engine of a fine-tuned model: a whole one, or an adapter on its base."""
+    from listenwell.runtime.torch_engine import TorchRuntime
+
+    folder = checkpoint.folder
+    if not (folder / ADAPTER).is_file():
+        return TorchRuntime.from_folder(folder)
+    # The base the adapter was trained on; another would be merged without a word.
+    base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
+    return TorchRuntime.from_folder(find_weights(base), adapter=folder)

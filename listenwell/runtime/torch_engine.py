@@ -82,6 +82,39 @@ class TorchRuntime:
             logits = self._model(input_ids=everything, logits_to_keep=len(tokens) - first + 1).logits[0, :-1]
             return float(torch.nn.functional.cross_entropy(logits, everything[0, first:], reduction="sum"))
 
+    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
+
+        Args:
+            prompt: tokens that all replies go on from.
+            replies: tokens of each, its end mark included.
+        """
+        import numpy as np
+        import torch
+
+        longest = max(map(len, replies))
+        rows = np.zeros((len(replies), longest), np.int64)
+        known = np.zeros((len(replies), longest), np.float32)
+        for row, reply in enumerate(replies):
+            rows[row, : len(reply)], known[row, : len(reply)] = reply, 1
+        device = self._model.device
+        tokens, mask = torch.from_numpy(rows).to(device), torch.from_numpy(known).to(device)
+        with torch.inference_mode():
+            start = self._model(
+                input_ids=torch.tensor([list(prompt)], device=device), use_cache=True, logits_to_keep=1
+            )
+            found = start.logits[0, -1].float().log_softmax(dim=-1)[tokens[:, 0]]
+            if longest > 1:
+                start.past_key_values.batch_repeat_interleave(len(replies))
+                # Padding stands after the words, where a causal model does not see it.
+                logits = self._model(input_ids=tokens[:, :-1], past_key_values=start.past_key_values).logits
+                later = torch.nn.functional.cross_entropy(
+                    logits.float().transpose(1, 2), tokens[:, 1:], reduction="none"
+                )
+                found = found - (later * mask[:, 1:]).sum(dim=1)
+            likelihoods: np.ndarray = found.float().cpu().numpy()
+        return likelihoods
+
     def _forward(self, tokens: list[list[int]], cache: Any) -> _State:  # noqa: ANN401
         import torch
 

@@ -17,6 +17,7 @@ TASKS: "Registry[type[Task]]" = Registry(
         "vanilla": "listenwell.training.causal:CausalTask",
         "bag": "listenwell.training.bag:BagTask",
         "ear": "listenwell.training.ears:EarTask",
+        "ranker": "listenwell.training.rankers:RankTask",
     },
 )
 """Name to task; a recipe's `model` takes these."""

@@ -3,7 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from listenwell.errors import MissingExtraError
+import torch
+
+from listenwell.checkpoint import Checkpoint
+from listenwell.errors import MissingExtraError, RecipeError
+from listenwell.runtime.encoder import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, has_adapter
+from listenwell.runtime.lora import merge_lora
 from listenwell.training.recipe import LoraRecipe
 
 
@@ -35,6 +40,33 @@ def load_lora(model: Any, file: Path) -> None:  # noqa: ANN401
 
     (set_peft_model_state_dict,) = _peft("set_peft_model_state_dict")
     set_peft_model_state_dict(model, load_file(file))
+
+
+def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> None:  # noqa: ANN401
+    """Begin with a trained model's weights; layers that it did not have stay as they are.
+
+    Args:
+        model: the whole.
+        encoder: its part with an adapter of the same form, or without one: then theirs is merged into it.
+        saved: the trained one.
+    """
+    from safetensors.torch import load_file
+
+    if WHOLE in saved.sums:
+        if has_adapter(encoder):
+            raise RecipeError(
+                f"{saved.folder} has no adapter.", "Leave `lora` out of the recipe, or begin elsewhere."
+            )
+        weights = load_file(saved.path(WHOLE))
+    else:
+        weights = load_file(saved.path(HEAD_FILE))
+        if has_adapter(encoder):
+            load_lora(encoder, saved.path(ADAPTER))
+        else:
+            merge_lora(encoder, saved.path(ADAPTER_CONFIG), saved.path(ADAPTER))
+    own = model.state_dict()
+    known = {name: value.float() for name, value in weights.items() if name in own}
+    model.load_state_dict(known, strict=False)
 
 
 def _peft(*names: str) -> tuple[Any, ...]:

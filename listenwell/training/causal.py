@@ -51,7 +51,7 @@ def encode_dialogue(
     while len(parts) > 2 and length > limit:
         length -= len(parts.pop(0)[0])
         turns.pop(0)
-    if length > limit or not any(is_reply for _, is_reply in parts[1:]):
+    if length > limit or not (everyone or any(is_reply for _, is_reply in parts[1:])):
         return None
     head = (
         len(turn_tokens(vocabulary, "assistant", [])) - 2
@@ -100,7 +100,10 @@ class CausalTask:
                 torch.compile(self._plain[0], dynamic=False),  # packed rows have one shape
                 torch.compile(self._plain[1], dynamic=True),  # targets come in any number
             )
-        self._train = self._encoded(recipe.data.train, recipe.batches.row_tokens, recipe.learn == "all")
+        limit = recipe.batches.row_tokens
+        self._train = self._encoded(recipe.data.train, limit, recipe.learn == "all")
+        if recipe.alone:
+            self._train += self._replies_alone(limit)
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
@@ -187,6 +190,7 @@ class CausalTask:
         recipe = self.recipe
         return {
             "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
+            "learned without context": f"{100 * recipe.alone:g} % of the replies once more",
             "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
             "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
             "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
@@ -210,6 +214,19 @@ class CausalTask:
                 "Name another corpus or split in the recipe's data, or raise its limit.",
             )
         return sequences
+
+    def _replies_alone(self, limit: int) -> list[Encoded]:
+        """A share of the training replies without their contexts, which teach P(y)."""
+        random = np.random.default_rng([self.recipe.seed, 7])
+        found = [
+            encode_dialogue(
+                self.vocabulary, Dialogue((example.reply,), listener=example.reply.speaker), limit, True
+            )
+            for dialogue in self._dialogues(self.recipe.data.train)
+            for example in dialogue.examples()
+            if random.random() < self.recipe.alone
+        ]
+        return [sequence for sequence in found if sequence is not None]
 
     def _losses(self, batch: TokenBatch) -> torch.Tensor:
         decoder, token_losses = self._fast if self.model.training else self._plain

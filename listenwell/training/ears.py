@@ -16,13 +16,9 @@ from listenwell.annotators.calibration import fit_temperature, negative_log_like
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import hear
 from listenwell.annotators.model import (
-    ADAPTER,
-    HEAD_FILE,
     KIND,
-    WHOLE,
     Ear,
     EarConfig,
-    load_encoder,
     probabilities,
     save_ear,
     with_temperatures,
@@ -33,6 +29,7 @@ from listenwell.annotators.views import Input, encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
+from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE, load_encoder
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.ear_batch import EarBatch, EarPiece, collate

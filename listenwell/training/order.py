@@ -76,7 +76,7 @@ class Step(Generic[B]):
 
 
 class Epoch(Generic[P, B]):
-    """One pass over the data: every piece is in exactly one row of one step.
+    """One pass over the data: every piece is in exactly one row of one step (a last example alone in none).
 
     Args:
         pieces: the data.
@@ -93,7 +93,9 @@ class Epoch(Generic[P, B]):
         random = np.random.default_rng([seed, number])
         order = random.permutation(len(pieces))
         lengths = np.array([len(pieces[i]) for i in order])
-        if recipe.batching == "packed":
+        if recipe.batching == "examples":
+            self._groups = alike(order, lengths, recipe.examples, random)
+        elif recipe.batching == "packed":
             rows = [[int(order[i]) for i in row] for row in pack(lengths, recipe.row_tokens)]
             self._groups = _chunks(rows, recipe.tokens // recipe.row_tokens)
         else:
@@ -120,6 +122,9 @@ class Epoch(Generic[P, B]):
             longest = max(len(self._pieces[i]) for row in group for i in row)
             width = self._recipe.row_tokens if packed else longest
             mine = group[process::processes]
+            if self._recipe.batching == "examples":  # the examples of a batch need each other
+                yield Step((self._collate(self._pieces, mine, width, 0),) if mine else (), targets)
+                continue
             size = -(-len(mine) // self._recipe.accumulate)
             height = self._rows(processes) if packed and part_tokens is None else 0
             if part_tokens is not None:
@@ -163,6 +168,22 @@ def bucket(
             groups.append([])
         groups[-1].append([int(order[index])])
     return [groups[i] for i in random.permutation(len(groups)) if groups[i]]
+
+
+def alike(
+    order: np.ndarray, lengths: np.ndarray, examples: int, random: np.random.Generator, window: int = 32
+) -> list[list[list[int]]]:
+    """Groups of so many one-piece rows, in random order.
+
+    Each `window` batches of the random order are sorted by length before they are divided, so that little is
+    padded. A last piece alone would have no wrong answer: it stays out of this epoch.
+    """
+    groups: list[list[list[int]]] = []
+    for first in range(0, len(order), window * examples):
+        part = slice(first, first + window * examples)
+        by_length = order[part][np.argsort(lengths[part], kind="stable")]
+        groups += _chunks([[int(index)] for index in by_length], examples)
+    return [groups[i] for i in random.permutation(len(groups)) if len(groups[i]) > 1]
 
 
 def lay_out(pieces: Sequence[Piece], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> Rows:

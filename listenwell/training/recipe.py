@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.errors import RecipeError
+from listenwell.rankers.config import RankerConfig
 
-BATCHINGS = ("packed", "bucketed")
+BATCHINGS = ("packed", "bucketed", "examples")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
 DECAYS = ("cosine", "linear", "constant")
 
@@ -34,17 +35,25 @@ class BatchRecipe:
     """How sequences become batches."""
 
     batching: str = "packed"
-    """packed: several sequences share a row, none sees another; bucketed: rows of like length, padded."""
+    """packed: several sequences share a row, none sees another; bucketed: rows of like length, padded;
+    examples: a number of them drawn at random, for rankers."""
     tokens: int = 32_768
     """Tokens in one step, over all processes and accumulated parts."""
     row_tokens: int = 512
     """Length of a packed row, and the longest sequence; a longer one loses its oldest turns."""
     accumulate: int = 1
     """In how many parts one step's batch is computed, where memory is short."""
+    examples: int = 64
+    """Of a step that is counted in examples, which are each other's wrong answers; it is never divided."""
 
     def __post_init__(self) -> None:
         _one_of("batches.batching", self.batching, BATCHINGS)
         _within("batches.accumulate", self.accumulate, 1, 10_000)
+        _within("batches.examples", self.examples, 2, 1_000_000)
+        if self.batching == "examples":
+            if self.accumulate > 1:
+                raise RecipeError("Batches of examples cannot be computed in parts.", "Leave accumulate out.")
+            return
         if self.row_tokens < 8 or self.tokens < self.row_tokens * self.accumulate:
             raise RecipeError(
                 f"A step of {self.tokens} tokens in {self.accumulate} parts has no room for rows of "
@@ -155,6 +164,32 @@ class BagRecipe:
 
 
 @dataclass(frozen=True)
+class PairsRecipe:
+    """Which replies a ranker learns from."""
+
+    sources: tuple[tuple[str, int], ...]
+    """Corpora by name, and how many replies of each, drawn at random; 0 takes all."""
+    tests: tuple[str, ...] = ()
+    """Corpora that are measured one by one on the test split, beside the sources together."""
+    measured: int | None = None
+    """Measure at most so many replies of each corpus, the first ones, where a split is large."""
+    start: Path | None = None
+    """A trained ranker's checkpoint to go on from, of the same kind or another on the same base."""
+    scale: float = 1.0
+    """Scores are multiplied by it in the loss; no order of replies depends on it, but products of long
+    vectors are too large for a softmax to begin with. The papers have 1."""
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise RecipeError("pairs.sources is empty.", "Name at least one corpus.")
+        for name, count in self.sources:
+            _within(f"pairs.sources.{name}", count, 0, 10**12)
+        _within("pairs.scale", self.scale, 1e-6, 1e6)
+        if self.measured is not None:
+            _within("pairs.measured", self.measured, 2, 10**12)
+
+
+@dataclass(frozen=True)
 class TrainRecipe:
     """A whole run."""
 
@@ -172,6 +207,9 @@ class TrainRecipe:
     """On a GPU, compile the model (torch.compile): a minute at the start, much faster steps."""
     learn: str = "replies"
     """replies: the listener's turns are learned; all: everybody's are. Validation always measures replies."""
+    alone: float = 0.0
+    """Of generators: this share of the replies is also learned without its context, so that P(y) is known and
+    likelihood can be compared with it."""
     dropout: float = 0.0
     """Dropout on attention weights."""
     validate_every: float = 0.5
@@ -190,12 +228,17 @@ class TrainRecipe:
     """For the model `bag`; its defaults where it is left out."""
     ear: EarRecipe | None = None
     """Of annotators only."""
+    ranker: RankerConfig | None = None
+    """Of rankers only."""
+    pairs: PairsRecipe | None = None
+    """Of rankers only; without it, data.corpus is learned from."""
 
     def __post_init__(self) -> None:
         _one_of("precision", self.precision, PRECISIONS)
         _one_of("learn", self.learn, ("replies", "all"))
         _within("seed", self.seed, 0, 2**31)
         _within("dropout", self.dropout, 0, 0.99)
+        _within("alone", self.alone, 0, 1)
         if self.ear and self.batches.batching == "packed" and self.ear.limit > self.batches.row_tokens:
             raise RecipeError(
                 f"ear.limit is {self.ear.limit}, but a row has {self.batches.row_tokens} tokens.",

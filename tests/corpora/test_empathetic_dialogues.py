@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 
@@ -9,6 +11,11 @@ from .helpers import lines_of_text, quick, read, reader, replies, report, talk, 
 ED, LABELLED = "empathetic_dialogues", "empathetic_dialogues_labels"
 HEADER = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags\n"
 
+
+def workers(speaker, listener):
+    return (("listener_worker", str(listener)), ("speaker_worker", str(speaker)))
+
+
 TOMATOES = talk(
     "My neighbour kept my tomatoes alive, every single day!",
     '"What a kind person" is all I can say.',
@@ -17,6 +24,7 @@ TOMATOES = talk(
     id="hit:1_conv:2",
     situation="My neighbour watered my tomatoes, all summer.",
     emotion="grateful",
+    notes=workers(11, 12),
 )
 LIFT = talk(
     "I sat in a dark lift on Tuesday.",
@@ -25,12 +33,14 @@ LIFT = talk(
     id="hit:3_conv:4",
     situation="The lift stopped, and then the lamp went out.",
     emotion="afraid",
+    notes=workers(7, 8),
 )
 CHESS = talk(
     "Nobody came to my chess evening.",
     "I would have come and lost to you.",
     id="hit:7_conv:8",
     emotion="lonely",
+    notes=workers(21, 22),
 )
 
 
@@ -81,6 +91,7 @@ def test_the_candidates_in_the_ninth_column_are_no_part_of_the_text():
             id="hit:20_conv:40",
             situation="My son rode his bicycle without my hand.",
             emotion="proud",
+            notes=workers(31, 32),
         )
     ]
     assert report(ED, "valid") == ({}, {"shifted rows repaired": 1})
@@ -95,6 +106,7 @@ def test_carriage_returns_at_line_ends_are_no_part_of_the_text():
             id="hit:50_conv:60",
             situation="The drill next door starts at six.",
             emotion="annoyed",
+            notes=workers(41, 42),
         )
     ]
     assert report(ED, "test") == ({}, {})
@@ -175,12 +187,42 @@ def test_a_mistyped_split_is_an_error_with_the_right_one():
         read(ED, "validd")
 
 
-def labelled(dialogue: Dialogue, *intents, **fields) -> Dialogue:
+def test_a_copy_with_roles_in_place_of_workers_notes_nobody(tmp_path):
+    rows = ("c,1,sad,p,0,One.,,", "c,2,sad,p,1,Two.,,")
+    write(tmp_path, *rows)
+    assert read(ED, "train", tmp_path) == [talk("One.", "Two.", id="c", situation="p", emotion="sad")]
+    # A number in a shifted text is nobody's.
+    write(tmp_path, *rows, "c,3,sad,We were,7,of them,0,Three.,,")
+    assert read(ED, "train", tmp_path)[0].notes == ()
+
+
+def test_workers_0_and_1_are_people_where_others_are(tmp_path):
+    write(
+        tmp_path,
+        "a,1,sad,p,0,One.,,",
+        "a,2,sad,p,1,Two.,,",
+        "b,1,sad,p,1,One.,,",
+        "b,2,sad,p,305,Two.,,",
+        "c,1,sad,p,305,Nobody answers.,,",
+        "d,2,sad,p,1,The first is lost.,,",
+        "d,3,sad,p,0,Three.,,",
+    )
+    assert [dialogue.notes for dialogue in read(ED, "train", tmp_path)] == [
+        workers(0, 1),
+        workers(1, 305),
+        (("speaker_worker", "305"),),
+        workers(0, 1),
+    ]
+    write(tmp_path, *(f"a,{number},sad,p,{number % 2},x.,," for number in range(1, 1000)), "b,1,sad,p,9,x.,,")
+    assert read(ED, "train", tmp_path)[-1].notes == ()  # looked for in the first rows only
+
+
+def labelled(dialogue: Dialogue, *intents, notes=()) -> Dialogue:
     turns = tuple(
         Turn(turn.speaker, turn.text, Factors(intent=intent) if intent else None)
         for turn, intent in zip(dialogue.turns, intents, strict=True)
     )
-    return Dialogue(turns, dialogue.id, situation=dialogue.situation, emotion=dialogue.emotion, **fields)
+    return replace(dialogue, turns=turns, notes=(*dialogue.notes, *notes))
 
 
 def test_labels_stand_on_their_turns_and_the_situations_in_the_notes():
@@ -212,6 +254,7 @@ def test_the_publishers_annotated_folder_gives_the_labels_too():
         id="hit:1_conv:2",
         situation="The seeds came up, at last.",
         emotion="hopeful",
+        notes=workers(11, 12),
     )
     cinema = talk(
         "They closed my cinema.",
@@ -219,6 +262,7 @@ def test_the_publishers_annotated_folder_gives_the_labels_too():
         id="hit:3_conv:4",
         situation='The old "Rose" cinema closed.',
         emotion="sad",
+        notes=workers(7, 8),
     )
     assert read(LABELLED, "train", "empathetic_dialogues_annotated") == [
         labelled(carrots, "joyful", "suggesting", notes=(("situation_label", "hopeful"),)),

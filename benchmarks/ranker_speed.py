@@ -1,0 +1,185 @@
+"""PEC's Table 7 and 8: every ranker's time and memory against the bi-encoder's, on the same 100 candidates.
+
+    python benchmarks/ranker_speed.py
+
+What candidates need is kept beforehand, as a server would: measured is what a new context costs, that is its
+states, its persona's and the matching. Time: contexts are given to all rankers in turn, so that a noisy moment
+hits all alike; the median over contexts counts. Memory: a process each; its peak above what it had after the
+imports, so that Python and torch make no two rankers look alike. Weights are not trained: neither depends on it.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+from statistics import median
+
+from listenwell.evaluation.ledger import surroundings
+from listenwell.files import written_whole
+
+OUT = Path(__file__).parent / "results" / "ranker_speed.json"
+CANDIDATES, CORPUS = 100, "synthetic_persona_chat"
+SYSTEMS: dict[str, dict[str, object]] = {
+    "Bi-encoder": {"model": "bi"},
+    "Poly-encoder": {"model": "poly"},
+    "BERT+MemNet": {"model": "memnet"},
+    "BERT+DAM": {"model": "dam"},
+    "DIM": {"model": "dim", "body": "words"},
+    "BERT+DIM": {"model": "dim"},
+    "CoBERT": {"model": "cobert"},
+    "CoBERT − hop-1": {"model": "cobert", "cobert": {"hops": [2]}},
+    "CoBERT − hop-2": {"model": "cobert", "cobert": {"hops": [1]}},
+    "CoBERT + hop-3": {"model": "cobert", "cobert": {"hops": [1, 2, 3]}},
+    "CoBERT, mean for max": {"model": "cobert", "cobert": {"pooling": "mean"}},
+    "CoBERT, max and mean": {"model": "cobert", "cobert": {"pooling": "both"}},
+    "Cross-encoder": {"model": "cross"},
+}
+PERSONA = (0, 1, 2, 5, 10, 20)
+
+
+class Measured:
+    """A ranker with its candidates kept."""
+
+    def __init__(self, settings: dict[str, object]) -> None:
+        from listenwell.rankers.config import RankerConfig
+        from listenwell.rankers.inference import states_of
+        from listenwell.rankers.inputs import Inputs
+        from listenwell.rankers.model import make_ranker
+        from listenwell.rankers.sources import Source
+        from listenwell.runtime.text import Vocabulary
+
+        config = RankerConfig.from_dict(settings)
+        ranker, folder = make_ranker(config)
+        self.ranker = ranker.eval()
+        self.inputs = Inputs(Vocabulary.from_folder(folder), config)
+        replies = [item.reply.text for item in islice(Source(CORPUS).examples("test"), CANDIDATES)]
+        self.replies = self.ranker.kept(states_of(self.ranker, self.inputs.replies(replies)))
+
+    def answer(self, context) -> float:  # noqa: ANN001
+        """Rank the candidates for one context; returns the seconds it took."""
+        from listenwell.rankers.inference import match, states_of
+
+        begin = time.perf_counter()
+        texts = self.inputs.personas([context])
+        persona = states_of(self.ranker, texts) if len(texts[0]) else None
+        match(self.ranker, states_of(self.ranker, self.inputs.contexts([context])), persona, self.replies)
+        return time.perf_counter() - begin
+
+
+def contexts(count: int, sentences: int | None = None) -> list:
+    """Contexts of six turns; with a number, personas are filled up to it with other people's sentences."""
+    from dataclasses import replace
+
+    from listenwell.dialogue import Persona
+    from listenwell.rankers.sources import Source
+
+    examples = [
+        item for item in islice(Source(CORPUS).examples("test"), 40 * count) if len(item.context.turns) >= 6
+    ]
+    chosen = [item.context for item in examples[:: max(1, len(examples) // count)]][:count]
+    if sentences is None:
+        return chosen
+    lines = list(dict.fromkeys(line for item in examples for p in item.context.personas for line in p.lines))
+    filled = []
+    for context in chosen:
+        own = context.persona_of(context.listener)
+        kept = tuple(dict.fromkeys((*(own.lines if own else ()), *lines)))[:sentences]
+        others = tuple(p for p in context.personas if p.speaker != context.listener)
+        filled.append(
+            replace(context, personas=(*others, *([Persona(context.listener, kept)] if kept else ())))
+        )
+    return filled
+
+
+def times(systems: dict[str, dict[str, object]], asked: dict[str, list]) -> dict[str, float]:
+    """Median seconds a context, the rankers asked in turn."""
+    measured = {name: Measured(settings) for name, settings in systems.items()}
+    taken: dict[str, list[float]] = {name: [] for name in systems}
+    for name, ranker in measured.items():
+        ranker.answer(asked[name][0])  # the first call makes room
+    for number in range(len(next(iter(asked.values())))):
+        for name, ranker in measured.items():
+            taken[name].append(ranker.answer(asked[name][number]))
+    return {name: median(seconds) for name, seconds in taken.items()}
+
+
+def memory(settings: dict[str, object], sentences: int | None, count: int) -> float:
+    """Megabytes at the peak above what the imports took, in a process of its own."""
+    given = json.dumps({"settings": settings, "sentences": sentences, "count": count})
+    found = subprocess.run(
+        [sys.executable, __file__, "--one", given], capture_output=True, text=True, check=True
+    )
+    return float(found.stdout)
+
+
+def _one(given: dict[str, object]) -> None:
+    """In the process of its own: print the peak in MB above the imports."""
+    import torch
+    import transformers  # noqa: F401
+    from transformers import BertModel  # noqa: F401
+
+    import listenwell.rankers.model  # noqa: F401
+
+    torch.set_num_threads(1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ranker = Measured(given["settings"])  # type: ignore[arg-type]
+    for context in contexts(int(given["count"]), given["sentences"]):  # type: ignore[call-overload,arg-type]
+        ranker.answer(context)
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+
+
+def main() -> None:
+    """Measure and write the result."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20, help="contexts")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.one:
+        return _one(json.loads(chosen.one))
+    asked = contexts(chosen.count)
+    seconds = times(SYSTEMS, {name: asked for name in SYSTEMS})
+    peaks = {name: memory(settings, None, 5) for name, settings in SYSTEMS.items()}
+    rows = {
+        name: {
+            "milliseconds": round(1000 * seconds[name], 2),
+            "time_ratio": round(seconds[name] / seconds["Bi-encoder"], 3),
+            "megabytes": round(peaks[name], 1),
+            "memory_ratio": round(peaks[name] / peaks["Bi-encoder"], 3),
+        }
+        for name in SYSTEMS
+    }
+    by_persona = {str(n): {"model": "cobert", "persona": n, "persona_tokens": 448} for n in PERSONA}
+    seconds = times(by_persona, {str(n): contexts(chosen.count, n) for n in PERSONA})
+    peaks = {str(n): memory(by_persona[str(n)], n, 5) for n in PERSONA}
+    sentences = {
+        n: {
+            "milliseconds": round(1000 * seconds[n], 2),
+            "time_ratio": round(seconds[n] / seconds["0"], 3),
+            "megabytes": round(peaks[n], 1),
+            "memory_ratio": round(peaks[n] / peaks["0"], 3),
+        }
+        for n in by_persona
+    }
+    result = {
+        "candidates": CANDIDATES,
+        "contexts": chosen.count,
+        "corpus": f"{CORPUS} test, contexts of six turns with their personas",
+        "rankers": rows,
+        "persona_sentences": sentences,
+        **surroundings(),
+    }
+    with written_whole(OUT) as out:
+        out.write((json.dumps(result, ensure_ascii=False, indent=1) + "\n").encode())
+    for table in (rows, sentences):
+        for name, row in table.items():
+            print(
+                f"{name:24s} {row['milliseconds']:8.1f} ms {row['time_ratio']:6.2f}x {row['megabytes']:8.1f} MB {row['memory_ratio']:6.2f}x"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""`listenwell evaluate rankers` and `listenwell ensemble`: rankers measured, and joined to one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from listenwell.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from listenwell.rankers.scoring import Pools
+
+SCORES = Path("runs") / "scores"
+"""Where scores of pools are kept."""
+
+
+def of_rankers(
+    folders: list[Path] | None,
+    given: "Pools",
+    system: str | None,
+    places: tuple[Path, Path | None],
+    as_json: bool,
+) -> None:
+    """Measure rankers; several folders are seeds of one recipe."""
+    from listenwell.cli.result_tables import result_table
+    from listenwell.evaluation.ledger import write_result
+    from listenwell.evaluation.ranking import evaluate_rankers
+    from listenwell.files import slug
+    from listenwell.rankers.selector import Selector
+
+    chosen: list[Path | None] = [*folders] if folders else [None]
+    witnesses = [Selector.load(folder).witness for folder in chosen]
+    result = evaluate_rankers(witnesses, system or witnesses[0].name, given, SCORES)
+    for place in filter(None, places):
+        write_result(result, place / f"{result.task}-{slug(result.system)}.json")
+    if as_json:
+        typer.echo(result.to_json())
+    else:
+        result_table(result)
+    typer.echo(f"Written to {places[0]}.", err=True)
+
+
+def ensemble(
+    member: Annotated[list[Path], typer.Argument(help="Checkpoints of rankers (or of a generator).")],
+    out: Annotated[Path, typer.Option(help="The ensemble's folder.")],
+    corpus: Annotated[
+        str, typer.Option(help="Whose pools the weights are fitted on.")
+    ] = "empathetic_dialogues",
+    split: Annotated[str, typer.Option(help="Which part; never test.")] = "valid",
+    pools: Annotated[int | None, typer.Option(min=1, help="Only so many pools of 100.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Join rankers to one: weights under which the true replies of validation are likeliest.
+
+    The ensemble is a checkpoint like any ranker: `listenwell evaluate rankers --ranker FOLDER` measures it,
+    `listenwell rank --ranker FOLDER` asks it.
+    """
+    import json
+
+    from listenwell.evaluation.ranking import fit_ensemble
+    from listenwell.rankers.scoring import Pools
+
+    found = fit_ensemble(member, Pools(corpus, split, most=pools), SCORES, out)
+    weights = dict(zip([str(place) for place in member], found.weights, strict=True))
+    if as_json:
+        typer.echo(json.dumps({"ensemble": str(out), "weights": weights}, ensure_ascii=False))
+        return
+    for name, weight in weights.items():
+        typer.echo(f"{weight:10.4f}  {name}")
+    typer.echo(f"Written to {out}.", err=True)

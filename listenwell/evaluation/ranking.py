@@ -1,0 +1,104 @@
+"""Measuring rankers and fitting ensembles: from checkpoints to rows of the ledger."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from shutil import copytree
+
+import numpy as np
+
+from listenwell import checkpoint
+from listenwell.errors import InputError
+from listenwell.evaluation.ledger import Result, surroundings
+from listenwell.evaluation.metrics import over_seeds, ranking_metrics
+from listenwell.evaluation.units import units
+from listenwell.files import hash_files
+from listenwell.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_witness
+from listenwell.rankers.scoring import POOL, POOL_SEED, Pools, pool_scores, ranks, truth_first
+from listenwell.rankers.sources import Source
+from listenwell.rankers.witness import Witness
+from listenwell.records import dumps
+
+RANKING = "ranking"
+
+
+def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, folder: Path) -> Result:
+    """One row of the ledger: the mean over witnesses that differ by their seed alone.
+
+    Args:
+        witnesses: of one recipe.
+        system: the row's name, such as "CoBERT".
+        given: the shuffled pools; neighbours are measured too where no number of pools is given.
+        folder: where scores are kept.
+    """
+    rows = []
+    for witness in witnesses:
+        figures = ranking_metrics(ranks(pool_scores(witness, given, folder)))
+        if given.most is None:
+            hard = ranking_metrics(ranks(pool_scores(witness, replace(given, shuffled=False), folder)))
+            figures |= {f"{name} unshuffled": value for name, value in hard.items()}
+        rows.append(figures)
+    spreads = {name: over_seeds([row[name] for row in rows]) for name in rows[0]}
+    source = Source(given.source, given.path)
+    return Result(
+        task=RANKING,
+        system=f"{source.title}: {system}",
+        metrics=tuple((name, found.mean) for name, found in spreads.items()),
+        spreads=tuple((name, found.spread) for name, found in spreads.items()) if len(rows) > 1 else (),
+        corpus=given.source,
+        split=given.split,
+        count=len(list(given.blocks())) * POOL,
+        data=hash_files(given.files()),
+        units=units(tuple(spreads)),
+        conditions=tuple(_conditions(witnesses, given).items()),
+        checkpoint=checkpoint_keys([witness.key for witness in witnesses]),
+        **surroundings(),  # type: ignore[arg-type]
+    )
+
+
+def fit_ensemble(members: Sequence[Path], given: Pools, folder: Path, out: Path) -> Ensemble:
+    """Fit the members' weights on validation pools and write the ensemble as a checkpoint of its own.
+
+    Args:
+        members: their checkpoints; the folder's name (or its run's, for `best`) is the member's.
+        given: the pools to fit on; never the test split's.
+        folder: where scores are kept.
+        out: the ensemble's folder, in which the members are copied.
+    """
+    if given.split == "test":
+        raise InputError("An ensemble is not fitted on the test split.", "Fit it on valid.")
+    names = [place.parent.name if place.name == "best" else place.name for place in members]
+    if len(set(names)) != len(names):
+        raise InputError(
+            f"Two members are called alike: {', '.join(names)}.", "Give folders of different names."
+        )
+    witnesses = [load_witness(place) for place in members]
+    weights = fit_weights([truth_first(pool_scores(witness, given, folder)) for witness in witnesses])
+    config = EnsembleConfig(tuple((name, float(weight)) for name, weight in zip(names, weights, strict=True)))
+    with checkpoint.writing(out, KIND) as place:
+        for name, member in zip(names, members, strict=True):
+            copytree(member, place / name)
+        (place / "config.json").write_text(dumps(config.to_dict()) + "\n", encoding="utf-8")
+    return Ensemble(witnesses, [float(weight) for weight in weights])
+
+
+def checkpoint_keys(keys: Sequence[str]) -> str:
+    """One name for several checkpoints."""
+    from hashlib import sha256
+
+    return sha256("\n".join(keys).encode()).hexdigest()
+
+
+def _conditions(witnesses: Sequence[Witness], given: Pools) -> dict[str, str]:
+    found = {
+        "pool": f"{POOL} replies of the split, seed {POOL_SEED}; unshuffled: neighbours",
+        "models": f"{len(witnesses)}, of different seeds" if len(witnesses) > 1 else "1",
+    }
+    if given.most is not None:
+        found["sample"] = f"the first {given.most} pools"
+    for witness in witnesses[:1]:
+        if isinstance(witness, Ensemble):
+            found["members"] = ", ".join(member.name for member in witness.witnesses)
+            weights = np.array([member.weights for member in witnesses if isinstance(member, Ensemble)])
+            found["weights, mean"] = ", ".join(f"{value:.4g}" for value in weights.mean(axis=0))
+    return found

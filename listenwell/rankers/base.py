@@ -1,0 +1,171 @@
+"""What all rankers share: words as tensors, states, and sums, maxima and attention that never see padding."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+
+from listenwell.rankers.config import RankerConfig
+
+
+@dataclass(frozen=True)
+class Words:
+    """Texts as rows of tokens."""
+
+    tokens: torch.Tensor  # (rows, length) int64
+    types: torch.Tensor  # (rows, length) int64: 1 where the words of who replies are
+    parts: torch.Tensor  # (rows, length) int64: the turn's or sentence's number from 1; 0 is padding
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """(rows, length) bool: where words are. A row may have none, such as an empty persona."""
+        return self.parts > 0
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, rows: slice) -> "Words":
+        return Words(self.tokens[rows], self.types[rows], self.parts[rows])
+
+
+@dataclass(frozen=True)
+class States:
+    """Texts and what the body makes of their words."""
+
+    words: Words
+    values: torch.Tensor  # (rows, length, width)
+
+    @property
+    def mask(self) -> torch.Tensor:
+        """(rows, length) bool."""
+        return self.words.mask
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def exactly(self) -> "States":
+        """The same in full precision."""
+        return States(self.words, self.values.float())
+
+    def pooled(self) -> "States":
+        """Each text as one place, the mean of its words; a text without words stays without."""
+        vectors = masked_mean(self.values, self.mask)[:, None]
+        has = self.mask.any(dim=1, keepdim=True).long()
+        return States(Words(has, has, has), vectors)
+
+    def __getitem__(self, rows: slice) -> "States":
+        return States(self.words[rows], self.values[rows])
+
+
+class Ranker(torch.nn.Module):  # type: ignore[misc]
+    """A body that makes states of words, and a way to match them.
+
+    Args:
+        config: what it is made of.
+        body: called with Words, gives values (rows, length, width); has `width`.
+    """
+
+    gives_vectors = False
+    """Whether `vectors` and `asked` are trained: then replies can be searched by inner product."""
+    reads_pairs = False
+    """Whether `match` itself runs the body, once a pair, so that nothing can be kept."""
+
+    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
+        super().__init__()
+        self.config, self.body = config, body
+        self.width: int = body.width
+
+    @property
+    def vector_width(self) -> int:
+        """Of `vectors`."""
+        return self.width
+
+    def states(self, words: Words) -> States:
+        """What the body makes of contexts, personas or replies; those of replies can be kept."""
+        return States(words, self.body(words))
+
+    def kept(self, replies: States) -> States:
+        """What has to be kept of replies to match them later: all of it, where words are compared."""
+        return replies
+
+    def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
+        """Scores of every reply for every context: (contexts, replies).
+
+        Args:
+            context: a row each.
+            persona: of who replies, as many rows as contexts; None where nobody has one.
+            replies: a row each.
+        """
+        raise NotImplementedError
+
+    def losses(
+        self,
+        context: States,
+        persona: States | None,
+        replies: States,
+        allowed: torch.Tensor,
+        scale: float = 1.0,
+    ) -> torch.Tensor:
+        """Cross-entropy of each context's own reply among all that are allowed: (contexts,) (PEC's eq. 7).
+
+        Args:
+            context: a row each.
+            persona: as in `match`.
+            replies: the n-th is the n-th context's own.
+            allowed: (contexts, replies) bool; false where another reply has the very same words.
+            scale: what scores are multiplied by before the softmax.
+        """
+        return choice_losses(self.match(context, persona, replies) * scale, allowed)
+
+    def vectors(self, replies: States) -> torch.Tensor:
+        """(replies, width); their inner product with `asked` is a first score."""
+        return masked_mean(replies.values, replies.mask)
+
+    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+        """(contexts, width): the average of context and persona (PEC §5.1's Tri-encoder)."""
+        vector = masked_mean(context.values, context.mask)
+        if persona is None:
+            return vector
+        known = masked_mean(persona.values, persona.mask)
+        has = persona.mask.any(dim=1, keepdim=True)
+        return torch.where(has, (vector + known) / 2, vector)
+
+
+def choice_losses(scores: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
+    """−log of the softmax at the diagonal, over allowed columns: (rows,)."""
+    logits = scores.float().masked_fill(~allowed, float("-inf"))
+    return logits.logsumexp(dim=1) - logits.diagonal()
+
+
+def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Softmax over the last dimension among true places; all zeros where there is none.
+
+    Args:
+        scores: (…, n).
+        mask: bool, broadcast to `scores`.
+    """
+    shut = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return shut.softmax(dim=-1) * mask  # the product: a row without true places would be uniform
+
+
+def masked_mean(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Mean over the next-to-last dimension of true places; zeros where there is none.
+
+    Args:
+        values: (…, n, width).
+        mask: (…, n) bool, broadcast.
+    """
+    weights = mask.unsqueeze(-1).to(values.dtype)
+    return (values * weights).sum(dim=-2) / weights.sum(dim=-2).clamp(min=1)
+
+
+def masked_max(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Maximum over the next-to-last dimension of true places; zeros where there is none.
+
+    Args:
+        values: (…, n, width).
+        mask: (…, n) bool, broadcast.
+    """
+    shut = values.masked_fill(~mask.unsqueeze(-1), torch.finfo(values.dtype).min)
+    found = shut.amax(dim=-2)
+    return cast(torch.Tensor, found * mask.any(dim=-1, keepdim=True))

@@ -1,0 +1,46 @@
+"""Bi-encoder (Humeau et al. 2020), with persona the Tri-encoder of PEC §5.1.
+
+score = dot(mean(vector of context, vector of persona), vector of reply); vectors are means over states.
+With the body `words` it is PEC's BoW, with `transformer` EmpatheticDialogues' retrieval model.
+"""
+
+import math
+from typing import Any
+
+import torch
+
+from listenwell.rankers.base import Ranker, States
+from listenwell.rankers.config import RankerConfig
+
+FIRST_SCALE = 20.0
+"""Of cosines, before it is learned; all-MiniLM-L6-v2 was trained with it."""
+
+
+class BiEncoder(Ranker):
+    """One vector each for what was said and for the reply."""
+
+    gives_vectors = True
+
+    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
+        super().__init__(config, body)
+        self.scale = torch.nn.Parameter(torch.tensor(math.log(FIRST_SCALE))) if config.bi.cosine else None
+
+    def kept(self, replies: States) -> States:
+        """The mean of a reply's states."""
+        return replies.pooled()
+
+    def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
+        """(contexts, replies)"""
+        return self.asked(context, persona) @ self.vectors(replies).T
+
+    def vectors(self, replies: States) -> torch.Tensor:
+        """(replies, width); of length 1 where directions are compared."""
+        found = super().vectors(replies)
+        return found if self.scale is None else torch.nn.functional.normalize(found, dim=-1)
+
+    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+        """(contexts, width); the learned scale is in it."""
+        found = super().asked(context, persona)
+        if self.scale is None:
+            return found
+        return torch.nn.functional.normalize(found, dim=-1) * self.scale.exp()

@@ -1,0 +1,119 @@
+"""What a ranker is made of; read from recipes, written beside the weights. Imports no torch."""
+
+from dataclasses import dataclass, field
+
+from listenwell.errors import InputError, unknown_name
+from listenwell.rankers import RANKERS
+from listenwell.records import Record
+
+BODIES = ("pretrained", "transformer", "words")
+POOLINGS = ("max", "mean", "both")
+HOPS = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class BiSettings(Record):
+    """Bi-encoder (Humeau et al. 2020)."""
+
+    cosine: bool = False
+    """Compare directions only, with a learned scale; the papers take the plain product."""
+
+
+@dataclass(frozen=True)
+class PolySettings(Record):
+    """Poly-encoder (Humeau et al. 2020)."""
+
+    codes: int = 64
+    """Learned vectors that each look at the context in their own way."""
+
+    def __post_init__(self) -> None:
+        _at_least("poly.codes", self.codes, 1)
+
+
+@dataclass(frozen=True)
+class CobertSettings(Record):
+    """CoBERT (PEC §4.3 to §4.5) and its ablations (PEC §5.5)."""
+
+    hops: tuple[int, ...] = (1, 2)
+    """Which orders of co-attention are used."""
+    pooling: str = "max"
+    """How hop 1's attended words become a vector: max, mean, or both one after the other."""
+    weighted: bool = False
+    """A learned weight for each part of the concatenation: maxima and means of states differ in size by far."""
+    vectors: float = 0.0
+    """A bi-encoder's share of the loss, on the same states; above 0 it also gives vectors for large pools."""
+
+    def __post_init__(self) -> None:
+        if not self.hops or not set(self.hops) <= set(HOPS):
+            raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 1, 2 and 3.")
+        if self.pooling not in POOLINGS:
+            raise InputError(f"cobert.pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
+        if not 0 <= self.vectors < 1:
+            raise InputError(f"cobert.vectors is {self.vectors}.", "Give a share from 0 to below 1.")
+
+
+@dataclass(frozen=True)
+class RecurrentSettings(Record):
+    """Rankers with LSTMs: HLSTM (Lowe et al. 2015) and DIM (Gu et al. 2019)."""
+
+    width: int = 150
+    """Of an LSTM's state, in each direction."""
+
+    def __post_init__(self) -> None:
+        _at_least("recurrent.width", self.width, 1)
+
+
+@dataclass(frozen=True)
+class DamSettings(Record):
+    """DAM (Zhou et al. 2018): attention in layers, and convolutions over the matching images."""
+
+    layers: int = 2
+    """Attentive modules on top of the states; each adds a pair of images."""
+    filters: tuple[int, int] = (32, 16)
+    """Of the two convolutions."""
+
+    def __post_init__(self) -> None:
+        _at_least("dam.layers", self.layers, 0)
+        _at_least("dam.filters", min(self.filters), 1)
+
+
+@dataclass(frozen=True)
+class RankerConfig(Record):
+    """A ranker and what it reads."""
+
+    model: str = "cobert"
+    """One of `rankers.RANKERS`."""
+    base: str = "all-minilm-l6-v2"
+    """The encoder, a name of `weights.BASE_MODELS`; its tokenizer is used whatever the body."""
+    body: str = "pretrained"
+    """How words become states: the pretrained encoder, a Transformer from scratch, or word vectors alone."""
+    turns: int = 6
+    """The newest turns of the context that are read (PEC §5.2)."""
+    persona: int = 10
+    """Persona sentences at most (PEC §5.2); 0 reads none."""
+    context_tokens: int = 128
+    persona_tokens: int = 128
+    reply_tokens: int = 64
+    prepend: str = ""
+    """Put a classifier's first label before context and reply (EmpatheticDialogues §4.3's Prepend-1):
+    `shipped` is the emotion classifier that comes with the package, anything else a checkpoint's folder."""
+    bi: BiSettings = field(default_factory=BiSettings)
+    poly: PolySettings = field(default_factory=PolySettings)
+    cobert: CobertSettings = field(default_factory=CobertSettings)
+    recurrent: RecurrentSettings = field(default_factory=RecurrentSettings)
+    dam: DamSettings = field(default_factory=DamSettings)
+
+    def __post_init__(self) -> None:
+        if self.model not in RANKERS:
+            raise unknown_name("ranker", self.model, RANKERS)
+        if self.body not in BODIES:
+            raise unknown_name("ranker.body", self.body, BODIES)
+        _at_least("ranker.turns", self.turns, 1)
+        _at_least("ranker.persona", self.persona, 0)
+        for name in ("context_tokens", "persona_tokens", "reply_tokens"):
+            _at_least(f"ranker.{name}", getattr(self, name), 8)
+
+
+def _at_least(name: str, value: int, least: int) -> None:
+    if value < least:
+        raise InputError(f"{name} is {value}.", f"Give {least} or more.")

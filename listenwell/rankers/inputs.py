@@ -1,0 +1,119 @@
+"""How contexts, personas and replies become a ranker's tokens: the same way in training and after.
+
+A context is its newest turns, a persona its sentences, a reply one turn; segment ids tell the words of who
+replies (1) from the others' (0) (PEC §4.2).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.views import Marks, View, context_view, encode_views
+from listenwell.dialogue import Dialogue
+from listenwell.rankers.config import RankerConfig
+from listenwell.runtime.text import Vocabulary
+
+SHIPPED = "shipped"
+
+
+@dataclass(frozen=True)
+class Text:
+    """One context, persona or reply as tokens."""
+
+    tokens: np.ndarray  # (length,) int32
+    types: np.ndarray  # (length,) int8: 1 where the words of who replies are
+    parts: np.ndarray  # (length,) int16: the turn's or sentence's number, from 1
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+
+NOTHING = Text(np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int16))
+"""A persona without a sentence."""
+
+
+class Inputs:
+    """Makes texts for one ranker.
+
+    Args:
+        vocabulary: its base model's.
+        config: what it reads.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, config: RankerConfig) -> None:
+        self._vocabulary, self._config = vocabulary, config
+        self._end = Marks.of(vocabulary).end
+        self._classifier = _classifier(config.prepend)
+        labels = vocabulary.encode_many(self._classifier.config.labels) if self._classifier else []
+        # Room for the longest of all labels: what is cut off a text must not hang on its neighbours'.
+        self._label_room = max(map(len, labels), default=0)
+
+    def contexts(self, dialogues: Sequence[Dialogue]) -> list[Text]:
+        """The newest turns of each dialogue."""
+        views = [context_view(dialogue)[-self._config.turns :] for dialogue in dialogues]
+        return self._texts(views, self._config.context_tokens, labelled=True)
+
+    def personas(self, dialogues: Sequence[Dialogue]) -> list[Text]:
+        """The sentences about who replies; where there are too many, a fixed random choice of them."""
+        views = [_sentences(dialogue, self._config.persona) for dialogue in dialogues]
+        known = [view for view in views if view]
+        made = iter(self._texts(known, self._config.persona_tokens, labelled=False))
+        return [next(made) if view else NOTHING for view in views]
+
+    def replies(self, replies: Sequence[str]) -> list[Text]:
+        """Each reply."""
+        views: list[View] = [((reply, True),) for reply in replies]
+        return self._texts(views, self._config.reply_tokens, labelled=True)
+
+    def _texts(self, views: Sequence[View], limit: int, labelled: bool) -> list[Text]:
+        labels = self._labels(views) if labelled else [[]] * len(views)
+        room = limit - (self._label_room if labelled else 0)
+        found = []
+        for given, label in zip(encode_views(self._vocabulary, views, room), labels, strict=True):
+            ends = given.tokens == self._end  # text never holds one
+            parts = 1 + np.cumsum(ends) - ends
+            # A label stands after the first mark, as a part of the first turn.
+            order = [0] * len(label)
+            tokens = np.concatenate((given.tokens[:1], label, given.tokens[1:]))
+            types = np.concatenate((given.types[:1], given.types[order], given.types[1:]))
+            parts = np.concatenate((parts[:1], parts[order], parts[1:]))
+            found.append(Text(tokens.astype(np.int32), types, parts.astype(np.int16)))
+        return found
+
+    def _labels(self, views: Sequence[View]) -> list[list[int]]:
+        """The tokens of each text's likeliest label, where labels are put before texts."""
+        if self._classifier is None:
+            return [[]] * len(views)
+        scores = self._classifier.scores([" ".join(text for text, _ in view) for view in views])
+        return self._vocabulary.encode_many([found[0].label for found in scores])
+
+
+def stacked(texts: Sequence[Text]) -> dict[str, np.ndarray]:
+    """Texts as the rows of three arrays (rows, length) int64, by the names of `base.Words`."""
+    length = max(1, max(map(len, texts), default=1))  # an encoder reads at least one place
+    arrays = {name: np.zeros((len(texts), length), np.int64) for name in ("tokens", "types", "parts")}
+    for row, text in enumerate(texts):
+        for name, array in arrays.items():
+            array[row, : len(text)] = getattr(text, name)
+    return arrays
+
+
+def _sentences(dialogue: Dialogue, count: int) -> View:
+    persona = dialogue.persona_of(dialogue.listener)
+    lines = persona.lines if persona else ()
+    if len(lines) > count:
+        # Random, so that no place is favoured (PEC §5.2); fixed, so that a score can be had again.
+        key = hashlib.sha256("\n".join((dialogue.id, *lines)).encode("utf-8", "surrogatepass")).digest()
+        chosen = np.random.default_rng(list(key)).permutation(len(lines))[:count]
+        lines = tuple(lines[place] for place in chosen)
+    return tuple((line, True) for line in lines)
+
+
+def _classifier(prepend: str) -> BagClassifier | None:
+    if not prepend:
+        return None
+    return BagClassifier.load(None if prepend == SHIPPED else Path(prepend))

@@ -1,0 +1,67 @@
+"""Ranking by likelihood: how much a context makes a reply likelier than it is anyway.
+
+log P(y|x) − log P(y), the mutual information of Li et al. (2016): a generator that also learned replies
+without their contexts (`alone` in its recipe) knows both.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from listenwell.checkpoint import open_checkpoint
+from listenwell.dialogue import Dialogue
+from listenwell.generators.chatml import END, START, build_prompt
+from listenwell.rankers.witness import checkpoint_key
+
+if TYPE_CHECKING:
+    from listenwell.runtime.torch_engine import TorchRuntime
+
+PROMPT_TOKENS, REPLY_TOKENS = 384, 96
+
+
+class Likelihood:
+    """A generator as a ranker.
+
+    Args:
+        runtime: the generator's engine.
+        key: names its weights.
+        prior: how much of log P(y) is taken off: 0 ranks by likelihood alone, 1 by mutual information.
+    """
+
+    name = "likelihood"
+
+    def __init__(self, runtime: "TorchRuntime", key: str, prior: float = 1.0) -> None:
+        self._runtime, self.key, self._prior = runtime, f"{key}-{prior:g}", prior
+        self._alone: dict[str, float] = {}
+
+    @classmethod
+    def load(cls, folder: Path, prior: float = 1.0) -> "Likelihood":
+        """From a checkpoint that `listenwell train recipes/vanilla.yaml` made, with `alone` above 0."""
+        from listenwell.generators.vanilla import KIND, runtime_of
+
+        return cls(runtime_of(open_checkpoint(folder, KIND)), checkpoint_key(folder), prior)
+
+    def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
+        """(contexts, replies) float32"""
+        vocabulary = self._runtime.vocabulary
+        end = vocabulary.special(END)
+        tokens = [[*given[:REPLY_TOKENS], end] for given in vocabulary.encode_many(replies)]
+        rows = [
+            self._runtime.log_likelihoods(
+                build_prompt(self._runtime, context, "", PROMPT_TOKENS).tokens, tokens
+            )
+            for context in contexts
+        ]
+        return np.stack(rows) - self._prior * self._priors(replies, tokens)
+
+    def _priors(self, replies: Sequence[str], tokens: Sequence[Sequence[int]]) -> np.ndarray:
+        """log P(y) of each reply; asked once."""
+        new = {text: given for text, given in zip(replies, tokens, strict=True) if text not in self._alone}
+        if new and self._prior:
+            head = (self._runtime.vocabulary.special(START), *self._runtime.encode("assistant\n"))
+            self._alone |= dict(
+                zip(new, map(float, self._runtime.log_likelihoods(head, list(new.values()))), strict=True)
+            )
+        return np.array([self._alone.get(text, 0.0) for text in replies], np.float32)

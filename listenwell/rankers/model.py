@@ -1,0 +1,58 @@
+"""A ranker as a checkpoint: made from its config, written, read back."""
+
+from pathlib import Path
+
+from listenwell.checkpoint import open_checkpoint
+from listenwell.errors import InputError
+from listenwell.rankers import RANKERS
+from listenwell.rankers.base import Ranker
+from listenwell.rankers.bodies import EncoderBody, make_body
+from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.inputs import Inputs
+from listenwell.records import build, dumps
+from listenwell.runtime.encoder import load_weights, save_weights
+from listenwell.runtime.text import Vocabulary
+
+KIND = "ranker"
+
+
+def make_ranker(
+    config: RankerConfig, weights: Path | None = None, dropout: float = 0.0
+) -> tuple[Ranker, Path]:
+    """A ranker that was not trained, and its base model's folder."""
+    body, folder = make_body(config, weights, dropout)
+    ranker: type[Ranker] = RANKERS.load(config.model)
+    if isinstance(body, EncoderBody):
+        lengths = (config.persona_tokens, config.context_tokens, config.reply_tokens)
+        longest = sum(lengths) if ranker.reads_pairs else max(lengths)
+        if longest > (places := int(body.encoder.config.max_position_embeddings)):
+            raise InputError(
+                f"The ranker reads texts of {longest} tokens, but its encoder {places} at most.",
+                "Lower ranker.context_tokens, persona_tokens or reply_tokens.",
+            )
+    return ranker(config, body), folder
+
+
+def save_ranker(ranker: Ranker, folder: Path) -> None:
+    """Write config.json and the weights in fp16: the adapter's and the ranker's own, or all of them."""
+    (folder / "config.json").write_text(dumps(ranker.config.to_dict()) + "\n", encoding="utf-8")
+    save_weights(ranker, adapted(ranker), folder)
+
+
+def load_ranker(folder: Path, weights: Path | None = None) -> tuple[Ranker, Inputs]:
+    """A ranker from its checkpoint, ready to score, and what makes its inputs.
+
+    Args:
+        folder: a checkpoint that `save_ranker` filled.
+        weights: the base model's own folder, where it is not the installed one.
+    """
+    saved = open_checkpoint(folder, KIND)
+    config = build(RankerConfig, saved.config())
+    ranker, base = make_ranker(config, weights)
+    load_weights(ranker, adapted(ranker), saved)
+    return ranker.eval(), Inputs(Vocabulary.from_folder(base), config)
+
+
+def adapted(ranker: Ranker) -> object:
+    """The part of a ranker that adapters are put on."""
+    return ranker.body.encoder if isinstance(ranker.body, EncoderBody) else ranker.body

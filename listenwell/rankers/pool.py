@@ -1,0 +1,218 @@
+"""Large pools of replies: read from a file or a corpus and cleaned; all that is left out is counted."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from listenwell.annotators.inputs import LONGEST as LONGEST_LINE
+from listenwell.annotators.inputs import LineReport, LineSource
+from listenwell.corpora import CORPORA, Item, Reader, Report
+from listenwell.dialogue import Dialogue, LabelledText
+from listenwell.errors import InputError, ListenwellError, nearest
+from listenwell.files import hash_files, sha256
+from listenwell.version import __version__
+
+LONGEST = 1000
+"""Characters of a reply; a longer text is nothing to say in a talk."""
+EMPTY, DOUBLED, NO_REPLY = "empty", "said before in the pool", "no reply of a listener in it"
+
+
+class Pool(ABC):
+    """Replies to choose from, one by one, each once.
+
+    Args:
+        name: for people.
+        longest: characters of the longest reply that is kept.
+    """
+
+    report: Report
+    """What was left out by the last reading."""
+
+    def __init__(self, name: str, longest: int = LONGEST) -> None:
+        if longest < 1:
+            raise InputError(f"The longest reply may have {longest} characters.", "Give 1 or more.")
+        self.name, self.longest = name, longest
+
+    @property
+    def hash(self) -> str:
+        """sha256 over the files as they are now, and all that shapes the reading of them."""
+        settings = {"longest": self.longest, "version": __version__, **self._identity()}
+        return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+
+    def __iter__(self) -> Iterator[str]:
+        """Replies on one line each, in the pool's own order; what is left out is counted in the report."""
+        seen: set[bytes] = set()
+        for text, where in self._found():
+            # Half of a surrogate pair has no UTF-8, and no tokenizer takes it.
+            clean = " ".join(text.encode("utf-8", "replace").decode().split())
+            # 16 bytes a reply instead of the reply itself: a large pool is never held in memory.
+            digest = hashlib.blake2b(clean.encode(), digest_size=16).digest()
+            if not clean:
+                self.report.skip(EMPTY, where)
+            elif len(clean) > self.longest:
+                self.report.skip(f"longer than {self.longest:,} characters", where)
+            elif digest in seen:
+                self.report.skip(DOUBLED, where)
+            else:
+                seen.add(digest)
+                yield clean
+
+    @abstractmethod
+    def _identity(self) -> dict[str, str]:
+        """What tells it from other pools: sums of its files, not their names."""
+
+    @abstractmethod
+    def _found(self) -> Iterator[tuple[str, str]]:
+        """Texts as they stand in the files, each with its place; begins a new report."""
+
+
+class FilePool(Pool):
+    """A file: one reply a line, or JSONL with dialogues (their listeners' replies) or texts.
+
+    It is JSONL if it is named .json or .jsonl, or if its first character is `{`.
+    """
+
+    def __init__(self, file: Path, longest: int = LONGEST) -> None:
+        super().__init__(str(file), longest)
+        self.file = file
+        self.report = LineReport()
+
+    def _identity(self) -> dict[str, str]:
+        is_named_so = self.file.suffix.lower() in (".json", ".jsonl")
+        try:
+            return {"file": sha256(self.file), "named": "jsonl" if is_named_so else "text"}
+        except OSError as error:
+            raise _unreadable(self.name, error) from error
+
+    def _found(self) -> Iterator[tuple[str, str]]:
+        lines = _Lines(self.file)
+        self.report = lines.report
+        return lines.texts()
+
+
+class _Lines(LineSource):
+    """The lines of a pool; unlike those to annotate, empty ones are counted."""
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        assert self.file is not None
+        try:
+            opened = self.file.open("rb")
+        except OSError as error:
+            raise _unreadable(self.name, error) from error
+        is_json: bool | None = None
+        with opened as lines:
+            for number, raw, is_whole in self._lines(lines):
+                if is_json is None and (start := raw.decode("utf-8", "replace").lstrip()):
+                    is_json = self._is_json(start)
+                if is_whole:
+                    yield from self._texts(raw, str(number), bool(is_json))
+                else:
+                    self.report.skip(f"longer than {LONGEST_LINE:,} bytes", str(number))
+
+    def _texts(self, raw: bytes, number: str, is_json: bool) -> Iterator[tuple[str, str]]:
+        """What a line holds: the line itself, or the replies of its JSON."""
+        try:
+            line = raw.decode("utf-8")
+            texts = _from_json(line) if is_json and line.strip() else [line]
+        except UnicodeDecodeError:
+            self.report.skip("not UTF-8", number)
+        except (ValueError, RecursionError):
+            self.report.skip("not JSON", number)
+        except ListenwellError as error:
+            self.report.skip(str(error), number)
+        else:
+            if not texts:
+                self.report.skip(NO_REPLY, number)
+            yield from ((text, number) for text in texts)
+
+
+class CorpusPool(Pool):
+    """The listeners' replies of a corpus; of one without dialogues, its texts.
+
+    Args:
+        reader: of the corpus.
+        split: one of its splits; None takes train, or where that is not here the first that is.
+    """
+
+    def __init__(self, reader: Reader, split: str | None = None, longest: int = LONGEST) -> None:
+        here = reader.available() or reader.splits
+        self.split = split or ("train" if "train" in here else here[0])
+        super().__init__(f"{reader.name}:{self.split}", longest)
+        self.reader, self.report = reader, reader.report
+        reader.check(self.split)
+
+    def _identity(self) -> dict[str, str]:
+        named = self.reader.files(self.split)
+        files = [file for path in named for file in (path.rglob("*") if path.is_dir() else [path])]
+        return {
+            "corpus": self.reader.name,
+            "split": self.split,
+            "files": hash_files(filter(Path.is_file, files)),
+        }
+
+    def _found(self) -> Iterator[tuple[str, str]]:
+        self.reader.report = self.report = Report()
+        return self._texts()
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        for number, item in enumerate(self.reader.read(self.split), start=1):
+            where = f"{self.name} {item.id or number}"
+            texts = replies_of(item)
+            if not texts:
+                self.report.skip(NO_REPLY, where)
+            yield from ((text, where) for text in texts)
+
+
+def find_pool(name: str, longest: int = LONGEST) -> Pool:
+    """What a user means by a pool's name: a corpus, `CORPUS:SPLIT`, or a file.
+
+    A corpus's name means the corpus, even where a file is called so: `./NAME` means that.
+    """
+    corpus, _, split = name.partition(":")
+    if corpus in CORPORA:
+        return CorpusPool(CORPORA.load(corpus)(), split or None, longest)
+    file = Path(name).expanduser()
+    try:
+        is_folder, is_there = file.is_dir(), file.exists()
+    except (OSError, ValueError):  # a name that no file can have
+        is_folder = is_there = False
+    if is_folder:
+        raise InputError(f"{file} is a folder.", "Name a file with one reply a line, or JSONL.")
+    if not is_there:
+        near = nearest(corpus, CORPORA)
+        advice = (
+            f"Did you mean the corpus {' or '.join(map(repr, near))}?"
+            if near
+            else "Name a file with one reply a line, or a corpus (`listenwell corpus list` shows them)."
+        )
+        raise InputError(f"There is no file and no corpus named {name!r} for a pool.", advice)
+    if not file.is_file():
+        # It is read twice: for its sum, and for its replies.
+        raise InputError(f"{file} is no ordinary file.", "Write the pool to a file first.")
+    return FilePool(file, longest)
+
+
+def replies_of(item: Item) -> list[str]:
+    """The listener's replies of a dialogue; a text is one itself."""
+    if isinstance(item, LabelledText):
+        return [item.text]
+    return [example.reply.text for example in item.examples()]
+
+
+def _from_json(line: str) -> list[str]:
+    """The replies of a `Dialogue`; a `LabelledText`, a text without labels or a bare string is one itself."""
+    data = json.loads(line)
+    if isinstance(data, str):
+        return [data]
+    if not isinstance(data, dict) or "text" not in data or "turns" in data:
+        return replies_of(Dialogue.from_dict(data))
+    text = data["text"]
+    if isinstance(text, str) and not text.strip():
+        return [text]  # no LabelledText, but an empty line like others
+    return replies_of(LabelledText.from_dict({"labels": [], **data}))
+
+
+def _unreadable(name: str, error: OSError) -> InputError:
+    return InputError(f"Cannot read {name}: {error.strerror}.", "Name a file that you may read.")

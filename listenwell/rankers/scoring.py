@@ -1,0 +1,107 @@
+"""A witness's scores for every pool of a split, kept on disk: they take minutes, their use seconds."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.dialogue import Example
+from listenwell.errors import InputError
+from listenwell.evaluation.metrics import pools, rank_of_truth
+from listenwell.files import hash_files, written_whole
+from listenwell.progress import progress
+from listenwell.rankers.ensemble import Ensemble
+from listenwell.rankers.sources import Source
+from listenwell.rankers.witness import Witness
+
+POOL, POOL_SEED = 100, 0
+"""Candidates of an example, the true one among them (PEC §5.2), and the seed of everybody's shuffle."""
+
+
+@dataclass(frozen=True)
+class Pools:
+    """A split's replies in blocks that are each other's candidates."""
+
+    source: str
+    split: str = "test"
+    shuffled: bool = True
+    path: Path | None = None
+    most: int | None = None
+    """Only so many blocks, the first ones of the shuffle."""
+
+    def blocks(self) -> Iterator[list[Example]]:
+        """The examples of each block; a short last one is left out."""
+        examples = list(Source(self.source, self.path).examples(self.split))
+        for block in islice(pools(len(examples), POOL, self.shuffled, POOL_SEED), self.most):
+            yield [examples[place] for place in block]
+
+    def files(self) -> tuple[Path, ...]:
+        """What is read."""
+        return Source(self.source, self.path).files(self.split)
+
+    def key(self) -> str:
+        """A name for the data and how it is divided."""
+        said = (hash_files(self.files()), self.source, self.split, self.shuffled, POOL, POOL_SEED)
+        return sha256(repr(said).encode()).hexdigest()[:16]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.split}, {'shuffled' if self.shuffled else 'unshuffled'}"
+
+
+def pool_scores(witness: Witness, given: Pools, folder: Path) -> np.ndarray:
+    """Scores of every block: (blocks, contexts, replies) float32, the true replies on the diagonals.
+
+    Args:
+        witness: who scores; an ensemble's members are asked one by one, and each one's scores are kept.
+        given: which blocks.
+        folder: where scores are kept, by a key of witness and data; a stopped run goes on from there.
+    """
+    if isinstance(witness, Ensemble):
+        parts = [pool_scores(member, given, folder) for member in witness.witnesses]
+        weights = np.array(witness.weights, np.float32)
+        return np.asarray(np.einsum("k,kbnc->bnc", weights, np.stack(parts)))
+    place = folder / f"{witness.name}-{sha256(witness.key.encode()).hexdigest()[:16]}-{given.key()}"
+    blocks = list(given.blocks())
+    if not blocks:
+        raise InputError(f"{given} has fewer than {POOL} replies.", "Take a larger part.")
+    found = []
+    with progress(f"{witness.name}, {given}", len(blocks), "pools") as advance:
+        for number, block in enumerate(blocks):
+            found.append(_block(witness, block, place / f"{number}.npy"))
+            advance(1)
+    return np.stack(found)
+
+
+def ranks(scores: np.ndarray) -> np.ndarray:
+    """The rank of every true reply, block after block: (blocks · contexts,)."""
+    return np.concatenate([rank_of_truth(block, np.arange(len(block))) for block in scores])
+
+
+def truth_first(scores: np.ndarray) -> np.ndarray:
+    """Every context a row with the true reply's score in column 0: (blocks · contexts, replies)."""
+    rows = []
+    for block in scores:
+        order = np.argsort(~np.eye(len(block), dtype=bool), axis=1, kind="stable")
+        rows.append(np.take_along_axis(block, order, axis=1))
+    return np.concatenate(rows)
+
+
+def _block(witness: Witness, block: Sequence[Example], file: Path) -> np.ndarray:
+    """One block's scores, from the file where they are there and whole."""
+    shape = (len(block), len(block))
+    if file.exists():
+        try:
+            known: np.ndarray = np.load(file, allow_pickle=False)
+            if known.shape == shape and known.dtype == np.float32:
+                return known
+        except (OSError, ValueError):
+            pass
+        print(f"listenwell: {file} is damaged. It is made again.", file=sys.stderr)
+    scores = witness.score([item.context for item in block], [item.reply.text for item in block])
+    with written_whole(file) as out:
+        np.save(out, scores.astype(np.float32), allow_pickle=False)
+    return scores

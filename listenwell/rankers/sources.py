@@ -1,0 +1,74 @@
+"""Which replies a ranker learns from, is chosen by and is measured on, corpus by corpus."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from listenwell.corpora import CORPORA, Reader
+from listenwell.dialogue import Dialogue, Example
+from listenwell.errors import InputError
+
+TITLES = {
+    "empathetic_dialogues": "EmpatheticDialogues",
+    "synthetic_persona_chat": "Synthetic-Persona-Chat",
+    "pec": "PEC",
+    "pec_happy": "PEC happy",
+    "pec_offmychest": "PEC offmychest",
+}
+"""How tables call a corpus; others go by their names."""
+HELD_OUT = (
+    "Synthetic-Persona-Chat without its train file: valid is learned from, but for a tenth of its talks (the "
+    "first 8 hexadecimal digits of sha256(id), modulo 10, are 0), which stand for valid"
+)
+
+
+class Source:
+    """One corpus's replies.
+
+    Args:
+        name: a corpus of conversations.
+        path: its folder, where it is not in the data folder.
+        everyone: every turn but the first is a reply, instead of the listener's only.
+    """
+
+    def __init__(self, name: str, path: Path | None = None, everyone: bool = False) -> None:
+        reader: type[Reader] = CORPORA.load(name)
+        self.name, self.reader = name, reader(path)
+        self.everyone = everyone
+        self.divides = name == "synthetic_persona_chat" and "train" not in self.reader.available()
+
+    @property
+    def title(self) -> str:
+        """How tables call it."""
+        return TITLES.get(self.name, self.name)
+
+    def files(self, split: str) -> tuple[Path, ...]:
+        """The files behind a split, or an error that says how to get them."""
+        return self.reader.check(self._file_split(split))
+
+    def examples(self, split: str) -> Iterator[Example]:
+        """Every reply with the dialogue before it."""
+        everyone = self.everyone and split == "train"  # what is measured never changes
+        found = False
+        for example in self._all(split, everyone):
+            found = True
+            if self.divides and split != "test" and _is_held_out(example.context) != (split == "valid"):
+                continue
+            yield example
+        if not found:
+            raise InputError(f"{self.name} {split} holds no replies.", "Name a corpus of conversations.")
+
+    def _all(self, split: str, everyone: bool) -> Iterator[Example]:
+        if not everyone:
+            yield from self.reader.examples(self._file_split(split))
+            return
+        for item in self.reader.read(self._file_split(split)):
+            if isinstance(item, Dialogue):
+                yield from item.examples(everyone=True)
+
+    def _file_split(self, split: str) -> str:
+        return "valid" if self.divides and split == "train" else split
+
+
+def _is_held_out(dialogue: Dialogue) -> bool:
+    return int(hashlib.sha256(dialogue.id.encode()).hexdigest()[:8], 16) % 10 == 0

@@ -1,0 +1,64 @@
+"""Batches for the rankers: contexts, personas and replies that are each other's wrong answers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from listenwell.rankers.inputs import Text, stacked
+
+
+@dataclass(frozen=True)
+class RankPiece:
+    """One reply with what it answers."""
+
+    context: Text
+    persona: Text
+    reply: Text
+
+    weight = 1
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Everything that is read for it: (length,) int32."""
+        return np.concatenate((self.context.tokens, self.persona.tokens, self.reply.tokens))
+
+    def __len__(self) -> int:
+        return len(self.context) + len(self.persona) + len(self.reply)
+
+
+@dataclass(frozen=True)
+class RankBatch:
+    """Arrays of a batch, each by the names of `rankers.base.Words`."""
+
+    context: dict[str, np.ndarray]
+    persona: dict[str, np.ndarray] | None
+    """None where nobody in the batch has one."""
+    reply: dict[str, np.ndarray]
+    allowed: np.ndarray  # (n, n) bool: false where another reply has the very same words as the true one
+    size: int
+    """Tokens that are no padding."""
+
+    @property
+    def weight(self) -> int:
+        """How many contexts."""
+        return len(self.allowed)
+
+
+def collate(
+    pieces: Sequence[RankPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> RankBatch:
+    """Pieces as one batch; width and height are of no use here, since the three parts differ in length."""
+    chosen = [pieces[index] for row in rows for index in row]
+    words = [piece.reply.tokens.tobytes() for piece in chosen]
+    numbers = np.array([words.index(text) for text in words])
+    allowed = numbers[:, None] != numbers[None]
+    np.fill_diagonal(allowed, True)
+    has_persona = any(len(piece.persona) for piece in chosen)
+    return RankBatch(
+        stacked([piece.context for piece in chosen]),
+        stacked([piece.persona for piece in chosen]) if has_persona else None,
+        stacked([piece.reply for piece in chosen]),
+        allowed,
+        sum(map(len, chosen)),
+    )

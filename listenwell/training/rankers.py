@@ -1,0 +1,243 @@
+"""Training a ranker: the true reply against the others of its batch (PEC's eq. 7).
+
+A step is a number of examples drawn at random, whatever their length: each one's reply is a wrong answer for
+all others. PEC draws 15 wrong ones for each; a batch of n gives n − 1.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
+from listenwell.dialogue import Example
+from listenwell.errors import RecipeError
+from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
+from listenwell.rankers.base import Ranker, Words
+from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.inference import score
+from listenwell.rankers.inputs import Inputs, Text
+from listenwell.rankers.model import KIND, adapted, make_ranker, save_ranker
+from listenwell.rankers.scoring import POOL, POOL_SEED
+from listenwell.rankers.sources import HELD_OUT, Source
+from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE
+from listenwell.runtime.text import Vocabulary
+from listenwell.training.adapters import add_lora, load_lora, take_weights
+from listenwell.training.rank_batch import RankBatch, RankPiece, collate
+from listenwell.training.recipe import PairsRecipe, TrainRecipe
+from listenwell.weights import HUB_FILES
+
+
+class RankTask:
+    """A ranker and the replies it learns from."""
+
+    kind = KIND
+    metrics = ("error", "MRR_error")
+    table, counted = "ranking", "replies"
+    base_files: tuple[Path, ...] = ()
+    collate = staticmethod(collate)
+
+    def __init__(
+        self, ranker: Ranker, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device
+    ) -> None:
+        self.model = ranker.to(device)
+        self.recipe, self.device = recipe, device
+        self._inputs = Inputs(vocabulary, ranker.config)
+        self._sources = [source for source, _ in _parts(recipe)]
+        self.corpus = " + ".join(source.name for source in self._sources)
+        self._train: list[RankPiece] | None = None
+        self._known: dict[tuple[str, tuple[str, ...]], list[RankPiece]] = {}
+
+    @classmethod
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RankTask":
+        """Make the ranker, with adapters where the recipe asks for them."""
+        config = config_of(recipe)
+        for source, _ in (*_parts(recipe), *((Source(name), 0) for name in pairs_of(recipe).tests)):
+            for split in recipe.data.used():
+                source.files(split)  # before minutes are spent on the others
+        start = pairs_of(recipe).start
+        saved = open_checkpoint(start, KIND) if start else None
+        ranker, folder = make_ranker(config, recipe.weights, recipe.dropout)
+        if recipe.lora:
+            if config.body == "words":
+                raise RecipeError("Word vectors have no layers for adapters.", "Leave `lora` out.")
+            ranker.body.encoder = add_lora(
+                ranker.body.encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION"
+            )
+        if saved:
+            begin_from(ranker, saved)
+        task = cls(ranker, Vocabulary.from_folder(folder), recipe, device)
+        task.base_files = (
+            *(folder / name for name in HUB_FILES),
+            *([saved.folder / MANIFEST] if saved else ()),
+        )
+        return task
+
+    def pieces(self) -> Sequence[RankPiece]:
+        """The training examples, read when they are first asked for."""
+        if self._train is None:
+            random = np.random.default_rng([self.recipe.seed, 5])
+            found: list[Example] = []
+            for source, count in _parts(self.recipe):
+                every = list(islice(source.examples(self.recipe.data.train), self.recipe.data.limit))
+                if count > len(every):
+                    raise RecipeError(
+                        f"{source.name} has {len(every)} training replies, not {count}.",
+                        "Lower pairs.sources.",
+                    )
+                chosen = random.permutation(len(every))[:count] if count else range(len(every))
+                found += [every[place] for place in chosen]
+            self._train = self._pieces(found)
+        return self._train
+
+    def loss_sum(self, batch: RankBatch) -> torch.Tensor:
+        """The summed cross-entropy of each context's own reply."""
+        context, reply = (self.model.states(self._words(part)) for part in (batch.context, batch.reply))
+        persona = self.model.states(self._words(batch.persona)) if batch.persona else None
+        allowed = torch.from_numpy(batch.allowed).to(self.device, non_blocking=True)
+        scale = pairs_of(self.recipe).scale
+        if self.model.reads_pairs:
+            return self.model.losses(context, persona, reply, allowed, scale).sum()
+        # In full precision: half of it cannot tell good replies from the best.
+        with torch.autocast(self.device.type, enabled=False):
+            exact = [part and part.exactly() for part in (context, persona, reply)]
+            return self.model.losses(*exact, allowed, scale).sum()
+
+    def measure(self, split: str) -> dict[str, float]:
+        """Where the true reply stands among 100; on the test split also among its neighbours."""
+        is_test = split == self.recipe.data.test
+        pieces = self._examples(split, self._sources)
+        self.model.eval()
+        found = self.ranks(pieces, shuffled=True)
+        figures = ranking_metrics(found)
+        if is_test:
+            hard = ranking_metrics(self.ranks(pieces, shuffled=False))
+            figures |= {f"{name} unshuffled": value for name, value in hard.items()}
+            for name in pairs_of(self.recipe).tests:
+                source = Source(name)
+                ranks = self.ranks(self._examples(split, [source]), shuffled=True)
+                figures[f"R@1 on {source.title}"] = ranking_metrics(ranks)["R@1"]
+        self.model.train()
+        figures["error"], figures["MRR_error"] = 100 - figures["R@1"], 100 - figures["MRR"]
+        figures["replies"] = float(len(found))
+        return figures
+
+    def ranks(self, pieces: Sequence[RankPiece], shuffled: bool) -> np.ndarray:
+        """The rank of every true reply in its pool; a short last pool is left out."""
+        size = min(POOL, len(pieces))  # a rehearsal may have fewer
+        found = []
+        for block in pools(len(pieces), size, shuffled, POOL_SEED):
+            chosen = [pieces[place] for place in block]
+            scores = score(
+                self.model,
+                [piece.context for piece in chosen],
+                [piece.persona for piece in chosen],
+                [piece.reply for piece in chosen],
+            )
+            found.append(rank_of_truth(scores, np.arange(len(chosen))))
+        return np.concatenate(found)
+
+    def save(self, folder: Path) -> None:
+        """config.json and the weights in fp16."""
+        save_ranker(self.model, folder)
+
+    def load(self, folder: Path) -> None:
+        """Take the weights of a checkpoint that `save` wrote."""
+        from safetensors.torch import load_file
+
+        if self.recipe.lora:
+            load_lora(adapted(self.model), folder / ADAPTER)
+            self.model.load_state_dict(load_file(folder / HEAD_FILE), strict=False)
+        else:
+            self.model.load_state_dict(load_file(folder / WHOLE))
+
+    def data_files(self, shaping: bool = False) -> Iterator[Path]:
+        """The corpora's files of the splits in use; `shaping`: without the test split's."""
+        for source in self._sources:
+            for split in self.recipe.data.used(shaping):
+                yield from source.files(split)
+
+    def conditions(self) -> dict[str, str]:
+        """How the ranker was taught and measured."""
+        config, pairs = self.model.config, pairs_of(self.recipe)
+        found = {
+            "ranker": config.model,
+            "body": config.body,
+            "reads": f"{config.turns} turns, {config.persona} persona sentences",
+            "batches": f"{self.recipe.batches.examples} examples a step",
+            "longest training sequence": f"context {config.context_tokens}, persona {config.persona_tokens}, "
+            f"reply {config.reply_tokens} tokens",
+            "wrong replies in training": f"the other {self.recipe.batches.examples - 1} of a batch",
+            "pool": f"{POOL} replies of the split, seed {POOL_SEED}; unshuffled: neighbours",
+            "scale": f"{pairs.scale:g}",
+            "learned": "everyone's replies" if self.recipe.learn == "all" else "the listeners' replies",
+        }
+        if any(count for _, count in pairs.sources):
+            found["parts"] = ", ".join(f"{name} {count or 'all'}" for name, count in pairs.sources)
+        if any(source.divides for source in self._sources):
+            found["split"] = HELD_OUT
+        if pairs.measured:
+            found["measured"] = f"the first {pairs.measured:,} replies of each corpus"
+        if pairs.start:
+            found["begins from"] = str(pairs.start)
+        return found
+
+    def _examples(self, split: str, sources: Sequence[Source]) -> list[RankPiece]:
+        """A split's examples as pieces; read once."""
+        key = (split, tuple(source.name for source in sources))
+        if key not in self._known:
+            limits = (self.recipe.data.limit, pairs_of(self.recipe).measured)
+            limit = min((number for number in limits if number is not None), default=None)
+            found = [example for source in sources for example in islice(source.examples(split), limit)]
+            self._known[key] = self._pieces(found)
+        return self._known[key]
+
+    def _pieces(self, examples: Sequence[Example]) -> list[RankPiece]:
+        dialogues = [example.context for example in examples]
+        made: list[list[Text]] = [
+            self._inputs.contexts(dialogues),
+            self._inputs.personas(dialogues),
+            self._inputs.replies([example.reply.text for example in examples]),
+        ]
+        return [RankPiece(*texts) for texts in zip(*made, strict=True)]
+
+    def _words(self, arrays: dict[str, np.ndarray]) -> Words:
+        return Words(
+            **{
+                name: torch.from_numpy(array).to(self.device, non_blocking=True)
+                for name, array in arrays.items()
+            }
+        )
+
+
+def config_of(recipe: TrainRecipe) -> RankerConfig:
+    """The ranker's config, on the recipe's base."""
+    if recipe.ranker is None:
+        raise RecipeError("The recipe trains a ranker, but says nothing of it.", "Add ranker: model: cobert.")
+    if recipe.batches.batching != "examples":
+        raise RecipeError(
+            "A ranker learns from batches of examples.",
+            "Set batches.batching to examples, and batches.examples.",
+        )
+    return RankerConfig.from_dict(recipe.ranker.to_dict() | {"base": recipe.base})
+
+
+def pairs_of(recipe: TrainRecipe) -> PairsRecipe:
+    """What it learns from; the recipe's one corpus where nothing is said."""
+    return recipe.pairs or PairsRecipe(sources=((recipe.data.corpus, 0),))
+
+
+def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
+    """The corpora that are learned from, and how many replies of each; 0 is all."""
+    everyone = recipe.learn == "all"
+    return [(Source(name, recipe.data.path, everyone), count) for name, count in pairs_of(recipe).sources]
+
+
+def begin_from(ranker: Ranker, saved: Checkpoint) -> None:
+    """Give a ranker the weights of a trained one, of its kind or another; new layers begin anew."""
+    config = RankerConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
+    if (config.base, config.body) != (ranker.config.base, ranker.config.body):
+        raise RecipeError(f"{saved.folder} has another base or body than the recipe.", "Let them agree.")
+    take_weights(ranker, adapted(ranker), saved)

@@ -1,0 +1,198 @@
+import itertools
+import math
+
+import pytest
+import torch
+
+from listenwell.errors import InputError
+from listenwell.rankers import RANKERS
+from listenwell.rankers.base import choice_losses
+from listenwell.rankers.bi import FIRST_SCALE
+from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, CoBERT
+from listenwell.rankers.config import CobertSettings
+from tests.rankers import checks
+
+HOPS = [hops for count in (1, 2, 3) for hops in itertools.combinations((1, 2, 3), count)]
+BODIES = {"words": checks.word_body, "bert": checks.bert_body}
+
+
+def make(body=None, **settings):
+    return checks.make(CoBERT, body, model="cobert", cobert=CobertSettings(**settings))
+
+
+@pytest.fixture(params=BODIES)
+def ranker(request):
+    return make(BODIES[request.param]())
+
+
+def softmax(values):
+    powers = [math.exp(value - max(values)) for value in values]
+    return [power / sum(powers) for power in powers]
+
+
+def product(rows, columns):
+    """Of matrices as lists of rows."""
+    turned = list(zip(*columns, strict=True))
+    return [[math.fsum(a * b for a, b in zip(row, column, strict=True)) for column in turned] for row in rows]
+
+
+def mean(rows):
+    return [math.fsum(column) / len(column) for column in zip(*rows, strict=True)]
+
+
+def matched(x, y, hops, pooling):
+    """dot(X_f, Y_f) of one text and one reply, word by word as PEC §4.3 to §4.5 write it."""
+    affinity = product(x, list(zip(*y, strict=True)))  # eq. 1
+    to_reply = [softmax(row) for row in affinity]  # eq. 2
+    to_text = [softmax(column) for column in zip(*affinity, strict=True)]  # eq. 3
+    x_parts, y_parts = [], []
+    if 1 in hops:
+        seen_x, seen_y = product(to_reply, y), product(to_text, x)
+        if pooling in ("max", "both"):
+            x_parts += [max(column) for column in zip(*seen_x, strict=True)]
+            y_parts += [max(column) for column in zip(*seen_y, strict=True)]
+        if pooling in ("mean", "both"):
+            x_parts += mean(seen_x)
+            y_parts += mean(seen_y)
+    over_text = product([mean(to_reply)], to_text)  # eq. 4
+    over_reply = product([mean(to_text)], to_reply)  # eq. 5
+    if 2 in hops:
+        x_parts += product(over_text, x)[0]
+        y_parts += product(over_reply, y)[0]
+    if 3 in hops:  # the same once more: what hop 2 found of the one side is sent to the other
+        x_parts += product(product(over_reply, to_text), x)[0]
+        y_parts += product(product(over_text, to_reply), y)[0]
+    return math.fsum(a * b for a, b in zip(x_parts, y_parts, strict=True))  # eq. 6
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean", "both"])
+@pytest.mark.parametrize("hops", HOPS, ids=str)
+def test_scores_are_the_papers(hops, pooling):
+    ranker = make(hops=hops, pooling=pooling)
+    found = checks.scores(ranker)
+    without = checks.scores(ranker, personas=None)
+    for row, (context, persona) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
+        for column, reply in enumerate(checks.REPLIES):
+            with torch.no_grad():
+                turns, sentences, spoken = checks.pair(ranker, context, persona, reply)
+            y = spoken.tolist()
+            expected = matched(torch.cat(turns).tolist(), y, hops, pooling)
+            assert float(without[row, column]) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+            if sentences:
+                expected += matched(torch.cat(sentences).tolist(), y, hops, pooling)
+            assert float(found[row, column]) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+
+
+def test_settings_differ():
+    """Each of the ablations is a ranker of its own."""
+    every = {
+        (hops, pooling): checks.scores(make(hops=hops, pooling=pooling))
+        for hops in HOPS
+        for pooling in ("max", "mean", "both")
+        if pooling == "max" or 1 in hops  # only hop 1 pools
+    }
+    for (one, first), (two, second) in itertools.combinations(every.items(), 2):
+        assert (first - second).abs().max() > 1e-3, (one, two)
+
+
+def test_padding_moves_nothing(ranker):
+    checks.padding_moves_nothing(ranker)
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean", "both"])
+@pytest.mark.parametrize("hops", HOPS, ids=str)
+def test_padding_in_every_form_moves_nothing_whatever_the_settings(hops, pooling):
+    checks.padding_moves_nothing(make(hops=hops, pooling=pooling))
+    checks.an_empty_persona_is_none(make(hops=hops, pooling=pooling))
+
+
+def test_neighbours_move_nothing(ranker):
+    checks.neighbours_move_nothing(ranker)
+
+
+def test_an_empty_persona_is_none(ranker):
+    checks.an_empty_persona_is_none(ranker)
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean", "both"])
+def test_it_learns(pooling):
+    checks.every_weight_learns(make(hops=(1, 2, 3), pooling=pooling))
+    checks.it_can_learn(make(pooling=pooling))
+
+
+@torch.no_grad()
+def test_learned_weights_count_each_part_by_itself():
+    hops, pooling = (1, 2, 3), "both"
+    ranker = make(hops=hops, pooling=pooling, weighted=True)
+    assert ranker.weights.shape == (2, 4)
+    assert ranker.weights.tolist() == [pytest.approx([FIRST_WEIGHTS[part] for part in PARTS])] * 2
+    parts = {"max": ((1,), "max"), "mean": ((1,), "mean"), "hop 2": ((2,), "max"), "hop 3": ((3,), "max")}
+    for row, column in ((0, 1), (1, 2)):  # the context's weights alone, then the persona's
+        ranker.weights.zero_()
+        ranker.weights[0, column] = 0.5
+        ranker.weights[1, row] = 3.0
+        (own, _), (known, _) = parts[PARTS[column]], parts[PARTS[row]]
+        first = make(hops=own, pooling=parts[PARTS[column]][1])
+        second = make(hops=known, pooling=parts[PARTS[row]][1])
+        persona = checks.scores(second) - checks.scores(second, personas=None)
+        expected = 0.5 * checks.scores(first, personas=None) + 3 * persona
+        torch.testing.assert_close(checks.scores(ranker), expected, atol=1e-3, rtol=1e-3)
+    # All weights 1 are the paper's.
+    ranker.weights.fill_(1)
+    checks.near(checks.scores(ranker), checks.scores(make(hops=hops, pooling=pooling)))
+
+
+def test_weighted_it_keeps_the_rules():
+    ranker = make(hops=(1, 2, 3), pooling="both", weighted=True)
+    checks.padding_moves_nothing(ranker)
+    checks.neighbours_move_nothing(ranker)
+    checks.an_empty_persona_is_none(ranker)
+    checks.every_weight_learns(ranker)
+    checks.it_can_learn(make(weighted=True))
+
+
+@torch.no_grad()
+def test_the_loss_for_vectors_is_a_bi_encoders_on_the_same_states():
+    plain, mixed = make(), make(vectors=0.25)
+    assert not plain.gives_vectors and mixed.gives_vectors
+    given = [
+        plain.states(checks.texts(rows)) for rows in (checks.CONTEXTS, checks.PERSONAS, checks.REPLIES)
+    ]
+    allowed = ~torch.eye(4, dtype=torch.bool).roll(1, 1)
+    own = choice_losses(checks.scores(plain) * 0.1, allowed)
+    checks.near(plain.losses(*given, allowed, 0.1), own)
+    context, persona, replies = given
+    first = mixed.asked(context, persona) @ mixed.vectors(replies).T
+    # PEC §5.1's Tri-encoder: means, and the mean of context and persona where there is one; here by direction.
+    by_hand = torch.zeros(4, 4)
+    for row, (said, known) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
+        for column, reply in enumerate(checks.REPLIES):
+            turns, sentences, spoken = checks.pair(plain, said, known, reply)
+            asked = torch.cat(turns).mean(dim=0)
+            if sentences:
+                asked = (asked + torch.cat(sentences).mean(dim=0)) / 2
+            by_hand[row, column] = torch.cosine_similarity(asked, spoken.mean(dim=0), dim=0)
+    checks.near(first, by_hand)
+    assert mixed.vectors(replies).shape == (4, mixed.vector_width)
+    theirs = choice_losses(FIRST_SCALE * by_hand, allowed)
+    checks.near(mixed.losses(*given, allowed, 0.1), 0.75 * own + 0.25 * theirs)
+    checks.near(checks.scores(mixed), checks.scores(plain))  # scores are CoBERT's all the same
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"hops": ()}, r"cobert.hops is \[\]"),
+        ({"hops": (1, 4)}, r"cobert.hops is \[1, 4\]"),
+        ({"pooling": "min"}, "cobert.pooling is 'min'.*max, mean, both"),
+        ({"vectors": 1.0}, "cobert.vectors is 1.0"),
+        ({"vectors": -0.1}, "cobert.vectors is -0.1"),
+    ],
+)
+def test_wrong_settings_are_named(wrong, message):
+    with pytest.raises(InputError, match=message):
+        CobertSettings(**wrong)
+
+
+def test_the_registry_knows_it():
+    assert RANKERS.load("cobert") is CoBERT
