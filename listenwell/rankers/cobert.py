@@ -8,9 +8,9 @@ from listenwell.rankers.base import Ranker, States, choice_losses, masked_max, m
 from listenwell.rankers.bi import FIRST_SCALE
 from listenwell.rankers.config import RankerConfig
 
-PARTS = ("max", "mean", "hop 2", "hop 3")
+PARTS = ("hop 0", "max", "mean", "hop 2", "hop 3")
 """What can stand in the concatenations: hop 1 pooled in two ways, and the later hops."""
-FIRST_WEIGHTS = {"max": 0.05, "mean": 0.5, "hop 2": 0.1, "hop 3": 0.1}
+FIRST_WEIGHTS = {"hop 0": FIRST_SCALE, "max": 0.1, "mean": 0.5, "hop 2": 0.5, "hop 3": 0.5}
 """Where learned weights begin: each part's products are then about as large as a bi-encoder's."""
 
 
@@ -24,6 +24,7 @@ class CoBERT(Ranker):
         super().__init__(config, body)
         weights = [[FIRST_WEIGHTS[part] for part in PARTS] for _ in ("context", "persona")]
         self.weights = torch.nn.Parameter(torch.tensor(weights)) if config.cobert.weighted else None
+        self.sharpness = torch.nn.Parameter(torch.tensor(self.width**-0.5)) if config.cobert.weighted else None
 
     @property
     def gives_vectors(self) -> bool:  # type: ignore[override]
@@ -72,11 +73,17 @@ class CoBERT(Ranker):
         x, y = text.values, replies.values  # (texts, m, d), (replies, n, d)
         x_mask, y_mask = text.mask[:, None], replies.mask[None]  # (texts, 1, m), (1, replies, n)
         affinity = torch.einsum("xmd,ynd->xymn", x, y)  # eq. 1
+        if self.sharpness is not None:
+            affinity = affinity * self.sharpness
         to_reply = masked_softmax(affinity, y_mask[:, :, None])  # eq. 2: (texts, replies, m, n)
         to_text = masked_softmax(
             affinity.transpose(2, 3), x_mask[:, :, None]
         )  # eq. 3: (texts, replies, n, m)
         found: dict[str, torch.Tensor] = {}
+        if 0 in settings.hops:
+            means = [masked_mean(part.values, part.mask) for part in (text, replies)]
+            mean_x, mean_y = (torch.nn.functional.normalize(mean, dim=-1) for mean in means)
+            found["hop 0"] = mean_x @ mean_y.T
         if 1 in settings.hops:
             attended_x = torch.einsum("xymn,ynd->xymd", to_reply, y)
             attended_y = torch.einsum("xynm,xmd->xynd", to_text, x)

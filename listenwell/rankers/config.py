@@ -8,7 +8,7 @@ from listenwell.records import Record
 
 BODIES = ("pretrained", "transformer", "words")
 POOLINGS = ("max", "mean", "both")
-HOPS = (1, 2, 3)
+HOPS = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,18 @@ class CobertSettings(Record):
     """CoBERT (PEC §4.3 to §4.5) and its ablations (PEC §5.5)."""
 
     hops: tuple[int, ...] = (1, 2)
-    """Which orders of co-attention are used."""
+    """Which orders of co-attention are used; 0, ours, adds the cosine of the two texts' means, as a bi-encoder."""
     pooling: str = "max"
     """How hop 1's attended words become a vector: max, mean, or both one after the other."""
     weighted: bool = False
-    """A learned weight for each part of the concatenation: maxima and means of states differ in size by far."""
+    """Ours: a learned weight for each part of the concatenation (maxima and means differ in size by far), and a
+    learned sharpness of the attention, which begins at 1/√d as in a Transformer."""
     vectors: float = 0.0
     """A bi-encoder's share of the loss, on the same states; above 0 it also gives vectors for large pools."""
 
     def __post_init__(self) -> None:
         if not self.hops or not set(self.hops) <= set(HOPS):
-            raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 1, 2 and 3.")
+            raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 0, 1, 2 and 3.")
         if self.pooling not in POOLINGS:
             raise InputError(f"cobert.pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
         if not 0 <= self.vectors < 1:

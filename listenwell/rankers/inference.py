@@ -79,6 +79,6 @@ def match(ranker: Ranker, context: States, persona: States | None, replies: Stat
             rows = slice(top, top + down)
             for left in range(0, len(replies), across):
                 columns = slice(left, left + across)
-                scores = ranker.match(context[rows], persona[rows] if persona else None, replies[columns])
+                scores = ranker.scores(context[rows], persona[rows] if persona else None, replies[columns])
                 found[rows, columns] = scores.float().cpu().numpy()
     return found

@@ -94,7 +94,10 @@ class Epoch(Generic[P, B]):
         order = random.permutation(len(pieces))
         lengths = np.array([len(pieces[i]) for i in order])
         if recipe.batching == "examples":
-            self._groups = alike(order, lengths, recipe.examples, random)
+            # Not by length: wrong answers from the same stage of a talk would hide what tells stages apart.
+            # A last one alone would have no wrong answer: it stays out of this epoch.
+            groups = _chunks([[int(index)] for index in order], recipe.examples)
+            self._groups = [group for group in groups if len(group) > 1]
         elif recipe.batching == "packed":
             rows = [[int(order[i]) for i in row] for row in pack(lengths, recipe.row_tokens)]
             self._groups = _chunks(rows, recipe.tokens // recipe.row_tokens)
@@ -168,22 +171,6 @@ def bucket(
             groups.append([])
         groups[-1].append([int(order[index])])
     return [groups[i] for i in random.permutation(len(groups)) if groups[i]]
-
-
-def alike(
-    order: np.ndarray, lengths: np.ndarray, examples: int, random: np.random.Generator, window: int = 32
-) -> list[list[list[int]]]:
-    """Groups of so many one-piece rows, in random order.
-
-    Each `window` batches of the random order are sorted by length before they are divided, so that little is
-    padded. A last piece alone would have no wrong answer: it stays out of this epoch.
-    """
-    groups: list[list[list[int]]] = []
-    for first in range(0, len(order), window * examples):
-        part = slice(first, first + window * examples)
-        by_length = order[part][np.argsort(lengths[part], kind="stable")]
-        groups += _chunks([[int(index)] for index in by_length], examples)
-    return [groups[i] for i in random.permutation(len(groups)) if len(groups[i]) > 1]
 
 
 def lay_out(pieces: Sequence[Piece], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> Rows:
