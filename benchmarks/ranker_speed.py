@@ -141,7 +141,7 @@ def main() -> None:
     if chosen.one:
         return _one(json.loads(chosen.one))
     asked = contexts(chosen.count)
-    seconds = times(SYSTEMS, {name: asked for name in SYSTEMS})
+    seconds = times(SYSTEMS, dict.fromkeys(SYSTEMS, asked))
     peaks = {name: memory(settings, None, 5) for name, settings in SYSTEMS.items()}
     rows = {
         name: {

@@ -8,16 +8,17 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "listenwell"
 BARE = {"torch", "transformers", "peft", "safetensors", "numpy", "tokenizers", "gguf"}
 FORBIDDEN = {
-    "dialogue.py": {"corpora", "generators", "runtime", "listener", "cli"},
-    "labels.py": {"corpora", "generators", "runtime", "listener", "cli", "dialogue"},
-    "errors.py": {"corpora", "generators", "runtime", "listener", "cli", "dialogue", "labels"},
-    "corpora": {"generators", "runtime", "listener", "cli"},
-    "runtime": {"corpora", "generators", "listener", "cli"},
+    "dialogue.py": {"corpora", "generators", "rankers", "runtime", "listener", "cli"},
+    "labels.py": {"corpora", "generators", "rankers", "runtime", "listener", "cli", "dialogue"},
+    "errors.py": {"corpora", "generators", "rankers", "runtime", "listener", "cli", "dialogue", "labels"},
+    "corpora": {"generators", "rankers", "runtime", "listener", "cli"},
+    "runtime": {"corpora", "generators", "rankers", "listener", "cli"},
     "generators": {"corpora", "listener", "cli"},
-    "annotators": {"generators", "listener", "cli", "training"},
+    "annotators": {"generators", "rankers", "listener", "cli", "training"},
+    "rankers": {"listener", "cli", "training"},
     "listener.py": {"cli", "training"},
     "training": {"cli", "listener"},
-    "evaluation/metrics": {"cli", "listener", "training", "generators", "corpora", "runtime"},
+    "evaluation/metrics": {"cli", "listener", "training", "generators", "rankers", "corpora", "runtime"},
 }
 
 
@@ -39,8 +40,18 @@ def test_no_arrow_is_turned_round(place):
         assert not rooms & FORBIDDEN[place], f"{file.name} imports {rooms & FORBIDDEN[place]}"
 
 
-def test_annotators_use_the_metrics_of_the_evaluation_and_nothing_else_of_it():
-    for file in (PACKAGE / "annotators").rglob("*.py"):
+@pytest.mark.parametrize("place", ["annotators", "rankers"])
+def test_models_use_the_metrics_of_the_evaluation_and_nothing_else_of_it(place):
+    for file in (PACKAGE / place).rglob("*.py"):
         for name in imports(file):
             is_metric = name.startswith("listenwell.evaluation.metrics")
             assert is_metric or not name.startswith("listenwell.evaluation"), file
+
+
+def test_rankers_ask_generators_for_likelihoods_only():
+    users = [
+        file.name
+        for file in (PACKAGE / "rankers").rglob("*.py")
+        if any(name.startswith("listenwell.generators") for name in imports(file))
+    ]
+    assert users == ["likelihood.py"]

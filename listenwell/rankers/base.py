@@ -181,5 +181,5 @@ def masked_max(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         mask: (…, n) bool, broadcast.
     """
     shut = values.masked_fill(~mask.unsqueeze(-1), torch.finfo(values.dtype).min)
-    found = shut.amax(dim=-2)
+    found = shut.max(dim=-2).values  # amax would divide its gradient among equals, in many passes
     return cast(torch.Tensor, found * mask.any(dim=-1, keepdim=True))

@@ -1,9 +1,11 @@
 """How words become states: a pretrained encoder, a small Transformer from scratch, or word vectors alone."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from listenwell.rankers.base import Words
 from listenwell.rankers.config import RankerConfig
@@ -33,8 +35,15 @@ class EncoderBody(torch.nn.Module):  # type: ignore[misc]
         inputs = {"input_ids": words.tokens, "attention_mask": seen[:, None], "position_ids": places}
         if not self._causal:
             inputs["token_type_ids"] = words.types
-        states: torch.Tensor = self.encoder(**inputs).last_hidden_state
+        with _attention():
+            states: torch.Tensor = self.encoder(**inputs).last_hidden_state
         return states
+
+
+def _attention() -> AbstractContextManager[None]:
+    """Without cuDNN's attention, which makes a plan for every new length of a batch."""
+    kernels = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
+    return cast(AbstractContextManager[None], sdpa_kernel(list(kernels)))
 
 
 class WordBody(torch.nn.Module):  # type: ignore[misc]

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import torch
 
-from listenwell.rankers.base import Ranker, States, choice_losses, masked_max, masked_mean, masked_softmax
+from listenwell.rankers.base import Ranker, States, choice_losses, masked_mean
 from listenwell.rankers.bi import FIRST_SCALE
 from listenwell.rankers.config import RankerConfig
 
@@ -24,7 +24,9 @@ class CoBERT(Ranker):
         super().__init__(config, body)
         weights = [[FIRST_WEIGHTS[part] for part in PARTS] for _ in ("context", "persona")]
         self.weights = torch.nn.Parameter(torch.tensor(weights)) if config.cobert.weighted else None
-        self.sharpness = torch.nn.Parameter(torch.tensor(self.width**-0.5)) if config.cobert.weighted else None
+        self.sharpness = (
+            torch.nn.Parameter(torch.tensor(self.width**-0.5)) if config.cobert.weighted else None
+        )
 
     @property
     def gives_vectors(self) -> bool:  # type: ignore[override]
@@ -68,37 +70,68 @@ class CoBERT(Ranker):
         return torch.stack([weights[PARTS.index(part)] * value for part, value in found.items()]).sum(dim=0)
 
     def _products(self, text: States, replies: States) -> dict[str, torch.Tensor]:
-        """The inner product of each part of the two concatenations, by its name: (texts, replies) each."""
-        settings = self.config.cobert
-        x, y = text.values, replies.values  # (texts, m, d), (replies, n, d)
-        x_mask, y_mask = text.mask[:, None], replies.mask[None]  # (texts, 1, m), (1, replies, n)
-        affinity = torch.einsum("xmd,ynd->xymn", x, y)  # eq. 1
+        """The inner product of each part of the two concatenations, by its name: (texts, replies) each.
+
+        Written so that every large array is made once: x texts of m words, y replies of n words, d wide.
+        """
+        settings, has_words = self.config.cobert, text.mask.any(dim=1)[:, None]
+        x, y = _filled(text), _filled(replies)  # (x, m, d), (y, n, d)
+        m, n, d = x.shape[1], y.shape[1], x.shape[2]
+        affinity = (x.reshape(-1, d) @ y.reshape(-1, d).T).view(len(x), m, len(y), n)  # eq. 1
         if self.sharpness is not None:
             affinity = affinity * self.sharpness
-        to_reply = masked_softmax(affinity, y_mask[:, :, None])  # eq. 2: (texts, replies, m, n)
-        to_text = masked_softmax(
-            affinity.transpose(2, 3), x_mask[:, :, None]
-        )  # eq. 3: (texts, replies, n, m)
+        shut = torch.finfo(affinity.dtype).min
+        to_reply = affinity.masked_fill(~replies.mask, shut).softmax(dim=3)  # eq. 2, over the reply's words
+        to_text = affinity.masked_fill(~text.mask[:, :, None, None], shut).softmax(dim=1)  # eq. 3
         found: dict[str, torch.Tensor] = {}
         if 0 in settings.hops:
             means = [masked_mean(part.values, part.mask) for part in (text, replies)]
             mean_x, mean_y = (torch.nn.functional.normalize(mean, dim=-1) for mean in means)
             found["hop 0"] = mean_x @ mean_y.T
         if 1 in settings.hops:
-            attended_x = torch.einsum("xymn,ynd->xymd", to_reply, y)
-            attended_y = torch.einsum("xynm,xmd->xynd", to_text, x)
-            for pooling in ("max", "mean"):
+            # X' of every word of every text, by reply: (y, x, m, d); Y' of every reply's word, by text.
+            attended_x = (to_reply.view(-1, len(y), n).transpose(0, 1) @ y).view(len(y), len(x), m, d)
+            attended_y = (to_text.view(len(x), m, -1).transpose(1, 2) @ x).view(len(x), len(y), n, d)
+            for pooling, pool in (("max", _largest), ("mean", masked_mean)):
                 if settings.pooling in (pooling, "both"):
-                    pool = masked_max if pooling == "max" else masked_mean
-                    found[pooling] = (pool(attended_x, x_mask) * pool(attended_y, y_mask)).sum(dim=-1)
-        # Attention over attention; the mean is over the words that are there. (texts, replies, 1, n or m)
-        over_reply = masked_mean(to_reply, x_mask).unsqueeze(2)
-        over_text = masked_mean(to_text, y_mask).unsqueeze(2)
-        for hop in (2, 3):
+                    pooled_x = pool(attended_x, text.mask).transpose(0, 1)  # (x, y, d)
+                    found[pooling] = (pooled_x * pool(attended_y, replies.mask)).sum(dim=-1)
+        found |= self._later_hops(to_reply, to_text, text, replies)
+        return {part: value * has_words for part, value in found.items()}
+
+    def _later_hops(
+        self, to_reply: torch.Tensor, to_text: torch.Tensor, text: States, replies: States
+    ) -> dict[str, torch.Tensor]:
+        """Attention over attention; the means are over the words that are there."""
+        wanted = [hop for hop in (2, 3) if hop in self.config.cobert.hops]
+        if not wanted:
+            return {}
+        counts_x, counts_y = (part.mask.sum(dim=1).clamp(min=1) for part in (text, replies))
+        over_reply = (to_reply * text.mask[:, :, None, None]).sum(dim=1) / counts_x[
+            :, None, None
+        ]  # (x, y, n)
+        over_text = (to_text * replies.mask).sum(dim=3) / counts_y  # (x, m, y)
+        found = {}
+        for hop in range(2, max(wanted) + 1):
             # Hop 2 is eq. 4 and 5; hop 3 sends its results through the matrices once more.
-            over_text, over_reply = over_reply @ to_text, over_text @ to_reply
-            if hop in settings.hops:
-                second_x = torch.einsum("xym,xmd->xyd", over_text.squeeze(2), x)
-                second_y = torch.einsum("xyn,ynd->xyd", over_reply.squeeze(2), y)
+            over_text, over_reply = (
+                (over_reply[:, None] * to_text).sum(dim=3),
+                (over_text.unsqueeze(3) * to_reply).sum(dim=1),
+            )
+            if hop in wanted:
+                second_x = over_text.transpose(1, 2) @ text.values  # (x, y, d)
+                second_y = torch.einsum("xyn,ynd->xyd", over_reply, replies.values)
                 found[f"hop {hop}"] = (second_x * second_y).sum(dim=-1)
         return found
+
+
+def _filled(states: States) -> torch.Tensor:
+    """The values with each row's first word wherever it has none: a word twice moves no maximum."""
+    first = states.mask.long().argmax(dim=1)
+    words = states.values[torch.arange(len(states), device=first.device), first]
+    return torch.where(states.mask.unsqueeze(-1), states.values, words[:, None])
+
+
+def _largest(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """The maximum over words: padding holds a word twice, so that the mask need not be looked at."""
+    return values.max(dim=-2).values

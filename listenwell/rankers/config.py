@@ -35,12 +35,12 @@ class CobertSettings(Record):
     """CoBERT (PEC §4.3 to §4.5) and its ablations (PEC §5.5)."""
 
     hops: tuple[int, ...] = (1, 2)
-    """Which orders of co-attention are used; 0, ours, adds the cosine of the two texts' means, as a bi-encoder."""
+    """Which orders of co-attention are used; 0, ours, is the cosine of the texts' means, a bi-encoder's."""
     pooling: str = "max"
     """How hop 1's attended words become a vector: max, mean, or both one after the other."""
     weighted: bool = False
-    """Ours: a learned weight for each part of the concatenation (maxima and means differ in size by far), and a
-    learned sharpness of the attention, which begins at 1/√d as in a Transformer."""
+    """Ours: a learned weight for each part of the concatenation (maxima and means differ in size by far), and
+    a learned sharpness of the attention, which begins at 1/√d as in a Transformer."""
     vectors: float = 0.0
     """A bi-encoder's share of the loss, on the same states; above 0 it also gives vectors for large pools."""
 

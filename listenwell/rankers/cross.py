@@ -7,6 +7,9 @@ import torch
 from listenwell.rankers.base import Ranker, States, Words, masked_mean
 from listenwell.rankers.config import RankerConfig
 
+CHUNKS = 4
+"""In how many parts the pairs of a batch are read."""
+
 
 class CrossEncoder(Ranker):
     """score = w · mean of the states of the joined text: every pair takes a pass of its own."""
@@ -24,13 +27,31 @@ class CrossEncoder(Ranker):
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """(contexts, replies)"""
         texts = context.words if persona is None else joined(persona.words, context.words)
-        pairs = joined(
-            _repeated(texts, len(replies), each=True), _repeated(replies.words, len(texts), each=False)
-        )
+        rows = torch.arange(len(texts), device=texts.tokens.device).repeat_interleave(len(replies))
+        columns = torch.arange(len(replies), device=rows.device).repeat(len(texts))
+        lengths = texts.mask.sum(dim=1)[rows] + replies.mask.sum(dim=1)[columns]
+        # Pairs of like length are read together, so that little is padded.
+        order = lengths.argsort(stable=True)
+        scores = [self._read(texts, replies.words, rows[some], columns[some]) for some in order.chunk(CHUNKS)]
+        return torch.cat(scores)[order.argsort()].view(len(texts), len(replies))
+
+    def scores(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
+        """The same as `match`, which sees to the lengths itself."""
+        return self.match(context, persona, replies)
+
+    def _read(self, texts: Words, replies: Words, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """Scores of some pairs: (pairs,)"""
+        pairs = to_the_left(joined(texts[rows], replies[columns]))
         pooled = masked_mean(self.body(pairs).float(), pairs.mask)
         with torch.autocast(pooled.device.type, enabled=False):  # half precision cannot tell close ones apart
             scores: torch.Tensor = self.head(pooled)
-        return scores.view(len(texts), len(replies))
+        return scores.squeeze(1)
+
+
+def to_the_left(words: Words) -> Words:
+    """The same rows without padding before or between words, cut to the longest."""
+    order = (~words.mask).long().argsort(dim=1, stable=True)[:, : max(1, int(words.mask.sum(dim=1).max()))]
+    return Words(*(part.gather(1, order) for part in (words.tokens, words.types, words.parts)))
 
 
 def joined(first: Words, second: Words) -> Words:
@@ -42,10 +63,3 @@ def joined(first: Words, second: Words) -> Words:
         torch.cat((first.types, second.types), 1),
         torch.cat((first.parts, parts), 1),
     )
-
-
-def _repeated(words: Words, times: int, each: bool) -> Words:
-    """Rows a a b b (each) or a b a b."""
-    rows = torch.arange(len(words), device=words.tokens.device)
-    order = rows.repeat_interleave(times) if each else rows.repeat(times)
-    return Words(words.tokens[order], words.types[order], words.parts[order])

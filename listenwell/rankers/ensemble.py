@@ -95,8 +95,10 @@ def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 5
         curve = products - means @ means.T / given.shape[1] + ridge * np.eye(len(given))
         step = np.linalg.solve(curve, slope)
         # Far from the top a whole step leaps over it, and ever farther: it is halved until it climbs.
-        while (reached := _likelihood(given, weights + step, ridge)) < likelihood and np.abs(step).max() > 1e-8:
+        while (reached := _likelihood(given, weights + step, ridge)) < likelihood:
             step /= 2
+            if np.abs(step).max() <= 1e-8:
+                break
         if np.abs(step).max() <= 1e-8:
             break
         weights, likelihood = weights + step, reached

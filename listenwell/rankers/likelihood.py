@@ -58,7 +58,7 @@ class Likelihood:
         return np.stack(rows) - self._prior * self._priors(replies, tokens)
 
     def _shortened(self, context: Dialogue) -> Dialogue:
-        """The same with the first lines of the listener's persona that take no more than half of the prompt."""
+        """The same with the first lines of the listener's persona: half of the prompt at most."""
         persona = context.persona_of(context.listener)
         if persona is None:
             return context

@@ -146,7 +146,6 @@ def choose(plans: Sequence[Plan], only: Sequence[str] = (), seeds: Sequence[int]
     return [run for plan in plans for run in plan.chosen(only, seeds)]
 
 
-
 def _plan(file: Path, root: Path, limit: int | None) -> Plan:
     study = read_recipe(Study, file)
     folder = root / (study.name if limit is None else f"{study.name}-limit{limit}")

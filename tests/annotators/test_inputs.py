@@ -195,7 +195,7 @@ def test_a_corpus_is_read_split_by_split_and_each_dialogue_says_which(monkeypatc
     source = find_source("empathetic_dialogues")
     found = list(source)
     expected = [
-        replace(dialogue, notes=(("split", split),))
+        replace(dialogue, notes=(*dialogue.notes, ("split", split)))
         for split in ("train", "valid", "test")
         for dialogue in source.reader.read(split)
     ]

@@ -12,7 +12,7 @@ from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, CoBERT
 from listenwell.rankers.config import CobertSettings
 from tests.rankers import checks
 
-HOPS = [hops for count in (1, 2, 3) for hops in itertools.combinations((1, 2, 3), count)]
+HOPS = [hops for count in (1, 2, 3, 4) for hops in itertools.combinations((0, 1, 2, 3), count)]
 BODIES = {"words": checks.word_body, "bert": checks.bert_body}
 
 
@@ -40,12 +40,20 @@ def mean(rows):
     return [math.fsum(column) / len(column) for column in zip(*rows, strict=True)]
 
 
-def matched(x, y, hops, pooling):
+def direction(vector):
+    return [value / math.hypot(*vector) for value in vector]
+
+
+def matched(x, y, hops, pooling, sharpness=1.0):
     """dot(X_f, Y_f) of one text and one reply, word by word as PEC §4.3 to §4.5 write it."""
     affinity = product(x, list(zip(*y, strict=True)))  # eq. 1
+    affinity = [[sharpness * value for value in row] for row in affinity]
     to_reply = [softmax(row) for row in affinity]  # eq. 2
     to_text = [softmax(column) for column in zip(*affinity, strict=True)]  # eq. 3
     x_parts, y_parts = [], []
+    if 0 in hops:
+        x_parts += direction(mean(x))
+        y_parts += direction(mean(y))
     if 1 in hops:
         seen_x, seen_y = product(to_reply, y), product(to_text, x)
         if pooling in ("max", "both"):
@@ -121,29 +129,30 @@ def test_it_learns(pooling):
 
 
 @torch.no_grad()
-def test_learned_weights_count_each_part_by_itself():
-    hops, pooling = (1, 2, 3), "both"
+def test_learned_weights_count_each_part_and_sharpness_the_attention():
+    hops, pooling = (0, 1, 2, 3), "both"
     ranker = make(hops=hops, pooling=pooling, weighted=True)
-    assert ranker.weights.shape == (2, 4)
     assert ranker.weights.tolist() == [pytest.approx([FIRST_WEIGHTS[part] for part in PARTS])] * 2
-    parts = {"max": ((1,), "max"), "mean": ((1,), "mean"), "hop 2": ((2,), "max"), "hop 3": ((3,), "max")}
-    for row, column in ((0, 1), (1, 2)):  # the context's weights alone, then the persona's
-        ranker.weights.zero_()
-        ranker.weights[0, column] = 0.5
-        ranker.weights[1, row] = 3.0
-        (own, _), (known, _) = parts[PARTS[column]], parts[PARTS[row]]
-        first = make(hops=own, pooling=parts[PARTS[column]][1])
-        second = make(hops=known, pooling=parts[PARTS[row]][1])
-        persona = checks.scores(second) - checks.scores(second, personas=None)
-        expected = 0.5 * checks.scores(first, personas=None) + 3 * persona
-        torch.testing.assert_close(checks.scores(ranker), expected, atol=1e-3, rtol=1e-3)
-    # All weights 1 are the paper's.
+    assert float(ranker.sharpness) == pytest.approx(checks.WIDTH**-0.5)
+    # Which settings have one of the parts alone.
+    alone = {"hop 0": (0,), "max": (1,), "mean": (1,), "hop 2": (2,), "hop 3": (3,)}
+    turns, sentences, spoken = checks.pair(ranker, checks.CONTEXTS[0], checks.PERSONAS[0], checks.REPLIES[0])
+    x, p, y = torch.cat(turns).tolist(), torch.cat(sentences).tolist(), spoken.tolist()
+    for column, part in enumerate(PARTS):
+        for row, text in enumerate((x, p)):  # the context's weights, then the persona's
+            ranker.weights.zero_()
+            ranker.weights[row, column] = 0.5
+            ranker.sharpness.fill_(0.2 + column / 10)
+            wanted = 0.5 * matched(text, y, alone[part], part, 0.2 + column / 10)
+            assert float(checks.scores(ranker)[0, 0]) == pytest.approx(wanted, rel=1e-4, abs=1e-4)
+    # With all of them 1 it is the papers'.
     ranker.weights.fill_(1)
+    ranker.sharpness.fill_(1)
     checks.near(checks.scores(ranker), checks.scores(make(hops=hops, pooling=pooling)))
 
 
 def test_weighted_it_keeps_the_rules():
-    ranker = make(hops=(1, 2, 3), pooling="both", weighted=True)
+    ranker = make(hops=(0, 1, 2, 3), pooling="both", weighted=True)
     checks.padding_moves_nothing(ranker)
     checks.neighbours_move_nothing(ranker)
     checks.an_empty_persona_is_none(ranker)
@@ -155,15 +164,13 @@ def test_weighted_it_keeps_the_rules():
 def test_the_loss_for_vectors_is_a_bi_encoders_on_the_same_states():
     plain, mixed = make(), make(vectors=0.25)
     assert not plain.gives_vectors and mixed.gives_vectors
-    given = [
-        plain.states(checks.texts(rows)) for rows in (checks.CONTEXTS, checks.PERSONAS, checks.REPLIES)
-    ]
+    given = [plain.states(checks.texts(rows)) for rows in (checks.CONTEXTS, checks.PERSONAS, checks.REPLIES)]
     allowed = ~torch.eye(4, dtype=torch.bool).roll(1, 1)
     own = choice_losses(checks.scores(plain) * 0.1, allowed)
     checks.near(plain.losses(*given, allowed, 0.1), own)
     context, persona, replies = given
     first = mixed.asked(context, persona) @ mixed.vectors(replies).T
-    # PEC §5.1's Tri-encoder: means, and the mean of context and persona where there is one; here by direction.
+    # PEC §5.1's Tri-encoder, by direction: means, and the mean of context and persona where there is one.
     by_hand = torch.zeros(4, 4)
     for row, (said, known) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
         for column, reply in enumerate(checks.REPLIES):

@@ -7,7 +7,11 @@ from listenwell.rankers.inference import match, score, states_of
 from listenwell.rankers.inputs import NOTHING
 from tests.rankers.tiny_rankers import REPLIES, TALKS, texts, tiny_ranker
 
-MODELS = [(name, "pretrained") for name in RANKERS] + [("bi", "words"), ("cobert", "words"), ("hlstm", "words")]
+MODELS = [(name, "pretrained") for name in RANKERS] + [
+    ("bi", "words"),
+    ("cobert", "words"),
+    ("hlstm", "words"),
+]
 
 
 @pytest.fixture(params=MODELS, ids="-".join)
@@ -48,7 +52,12 @@ def test_parts_are_no_larger_than_memory_allows(tiny_encoder, monkeypatch):
         return real(context, persona, replies)
 
     monkeypatch.setattr(model, "match", counted)
-    for pairs, parts in ((15, [(3, 5)]), (14, [(2, 5), (1, 5)]), (5, [(1, 5)] * 3), (3, [(1, 3), (1, 2)] * 3)):
+    for pairs, parts in (
+        (15, [(3, 5)]),
+        (14, [(2, 5), (1, 5)]),
+        (5, [(1, 5)] * 3),
+        (3, [(1, 3), (1, 2)] * 3),
+    ):
         asked.clear()
         monkeypatch.setattr(inference, "CPU_PLACES", pairs * places)
         match(model, context, persona, replies)
@@ -90,7 +99,9 @@ def test_without_personas_none_is_given(tiny_encoder, monkeypatch):
     model, inputs = tiny_ranker(tiny_encoder)
     contexts, personas, replies = texts(inputs)
     monkeypatch.setattr(
-        model, "match", lambda context, persona, replies: torch.full((len(context), len(replies)), persona is None)
+        model,
+        "match",
+        lambda context, persona, replies: torch.full((len(context), len(replies)), persona is None),
     )
     assert score(model, contexts, [NOTHING] * 3, replies).all()
     assert not score(model, contexts, personas, replies).any()

@@ -123,7 +123,9 @@ def test_a_choice_of_persona_lines_is_fixed_and_never_more_than_asked():
 
 
 def test_special_tokens_in_a_text_stay_text():
-    talk = Dialogue((Turn("a", "[SEP] i [CLS] am [PAD]"),), listener="b", personas=(Persona("b", ("[SEP]",)),))
+    talk = Dialogue(
+        (Turn("a", "[SEP] i [CLS] am [PAD]"),), listener="b", personas=(Persona("b", ("[SEP]",)),)
+    )
     made = inputs()
     found = [*made.contexts([talk]), *made.personas([talk]), *made.replies(["[SEP] [CLS] sad"])]
     for text in found:

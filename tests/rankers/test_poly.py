@@ -48,9 +48,7 @@ def test_scores_are_the_papers(ranker):
                 )
                 products.append(seen @ answer)
             shares = torch.stack(products).softmax(dim=0)
-            checks.near(
-                found[row, column], sum(s * p for s, p in zip(shares, products, strict=True)).float()
-            )
+            checks.near(found[row, column], sum(s * p for s, p in zip(shares, products, strict=True)).float())
 
 
 def test_codes_are_as_many_as_asked_and_told_apart():

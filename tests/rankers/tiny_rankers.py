@@ -20,7 +20,13 @@ TALKS = [
     ),
     Dialogue((Turn("b", "what happened ?"), Turn("a", "good luck to you")), listener="b"),
 ]
-REPLIES = ["so sorry to hear that", "good luck !", "what happened to my dog ?", "great", "so sorry to hear that"]
+REPLIES = [
+    "so sorry to hear that",
+    "good luck !",
+    "what happened to my dog ?",
+    "great",
+    "so sorry to hear that",
+]
 
 
 def tiny_ranker(encoder, model="cobert", lora=False, seed=1, **config):
@@ -38,7 +44,7 @@ def tiny_ranker(encoder, model="cobert", lora=False, seed=1, **config):
     with torch.no_grad():
         for name, parameter in ranker.named_parameters():
             if "lora_" in name or (not lora and parameter.ndim > 1):
-                parameter += 0.2 * torch.randn_like(parameter)
+                parameter.add_(torch.randn_like(parameter), alpha=0.2)
     return ranker.eval(), Inputs(Vocabulary.from_folder(folder), settings)
 
 

@@ -116,3 +116,48 @@ def test_nothing_to_learn_from_is_a_clear_error(tiny_llama, tmp_path):
     recipe = tiny_recipe(tmp_path / "run", corpus, tiny_llama, data=DataRecipe(corpus="jsonl", path=corpus))
     with pytest.raises(RecipeError, match="no dialogue with a reply"):
         CausalTask.prepare(recipe, CPU)
+
+
+def test_a_reply_alone_is_the_listeners_turn_without_anything_before_it():
+    reply = Dialogue((Turn("b", "Oh no, that is sad."),), listener="b")
+    assert encode_dialogue(VOCABULARY, reply, 512) is None
+    encoded = encode_dialogue(VOCABULARY, reply, 512, everyone=True)
+    start, end = VOCABULARY.special("<|im_start|>"), VOCABULARY.special("<|im_end|>")
+    words = VOCABULARY.encode("Oh no, that is sad.")
+    head = [start, *VOCABULARY.encode("assistant\n")]
+    assert encoded.tokens.tolist() == [*head, *words, end, *VOCABULARY.encode("\n")]
+    (run,) = targets_of(encoded)
+    assert run.tolist() == [*words, end]
+    assert (encoded.replies, encoded.words) == (1, 5)
+    assert encode_dialogue(VOCABULARY, reply, len(encoded) - 1, everyone=True) is None
+
+
+@pytest.mark.parametrize("learn", ["replies", "all"])
+def test_a_share_of_the_replies_is_learned_alone_too(tiny_llama, tmp_path, learn):
+    corpus = write_corpus(tmp_path / "data", train=60)
+    replies = [example.reply.text for dialogue in talks(60) for example in dialogue.examples()]
+
+    def task(alone, seed=1):
+        recipe = tiny_recipe(tmp_path / "run", corpus, tiny_llama, alone=alone, seed=seed, learn=learn)
+        return CausalTask.prepare(recipe, CPU)
+
+    def learned(given):
+        return [VOCABULARY.decode(targets_of(piece)[0]) for piece in given.pieces()[60:]]
+
+    plain, every = task(0.0), task(1.0)
+    assert len(plain.pieces()) == 60 and learned(every) == replies
+    for one, other in zip(plain.pieces(), every.pieces(), strict=False):
+        assert one.tokens.tolist() == other.tokens.tolist()
+    some = learned(task(0.3))
+    assert 0.15 * len(replies) < len(some) < 0.45 * len(replies)
+    assert some == learned(task(0.3)) and some != learned(task(0.3, seed=2))
+    # What is measured never changes.
+    assert task(0.3).measure("valid") == plain.measure("valid")
+    assert plain.conditions()["learned without context"] == "0 % of the replies once more"
+    assert task(0.3).conditions()["learned without context"] == "30 % of the replies once more"
+
+
+@pytest.mark.parametrize("alone", [-0.1, 1.5])
+def test_a_share_is_between_nothing_and_all(tiny_llama, tmp_path, alone):
+    with pytest.raises(RecipeError, match=f"alone is {alone}"):
+        tiny_recipe(tmp_path / "run", tmp_path, tiny_llama, alone=alone)

@@ -98,6 +98,73 @@ def test_buckets_worked_by_hand():
     assert sorted(sorted(row[0] for row in group) for group in groups) == [[0, 2], [1, 3, 4], [5]]
 
 
+def numbers_of(step):
+    """Which sequences stand in which of a step's batches."""
+    return [sorted({int(token) // 1000 for token in batch.labels}) for batch in step.batches]
+
+
+@given(lengths, st.integers(2, 9), st.integers(0, 3), st.sampled_from([1, 2, 3]))
+def test_of_batches_of_examples_every_one_is_seen_once(sizes, examples, number, processes):
+    sequences = [sequence(i, size) for i, size in enumerate(sizes)]
+    epoch = Epoch(sequences, collate, BatchRecipe("examples", examples=examples), 5, number)
+    seen = []
+    for process in range(processes):
+        steps = list(epoch.steps(process=process, processes=processes))
+        assert len(steps) == len(epoch)
+        seen += [one for step in steps for batch in numbers_of(step) for one in batch]
+    lonely = len(sizes) % examples == 1
+    assert len(epoch) == len(sizes) // examples + (len(sizes) % examples > 1)
+    assert len(seen) == len(set(seen)) == len(sizes) - lonely
+    whole = list(epoch.steps())
+    counts = sorted(len(numbers_of(step)[0]) for step in whole)
+    short = [len(sizes) % examples] if len(sizes) % examples > 1 else []
+    assert counts == sorted([examples] * (len(sizes) // examples) + short)
+    # Targets are told of the whole step, whoever shares it.
+    assert [step.targets for step in whole] == [
+        sum(sequences[i].weight for i in numbers_of(step)[0]) for step in whole
+    ]
+
+
+def test_a_lonely_last_example_is_another_one_in_another_epoch():
+    sequences = [sequence(i, 10) for i in range(9)]
+    recipe, left_out = BatchRecipe("examples", examples=4), set()
+    for number in range(20):
+        steps = Epoch(sequences, collate, recipe, 1, number).steps()
+        seen = {one for step in steps for batch in numbers_of(step) for one in batch}
+        assert len(seen) == 8
+        left_out |= set(range(9)) - seen
+    assert len(left_out) > 4
+
+
+def test_examples_of_a_batch_are_never_parted_on_one_machine():
+    # On a CPU other batches are computed in parts; here each would lose its wrong answers.
+    sequences = [sequence(i, 60) for i in range(12)]
+    epoch = Epoch(sequences, collate, BatchRecipe("examples", examples=6), 1, 0)
+    assert [len(step.batches) for step in epoch.steps(part_tokens=64)] == [1, 1]
+    assert [numbers_of(step) for step in epoch.steps(part_tokens=64)] == [
+        numbers_of(s) for s in epoch.steps()
+    ]
+    assert [numbers_of(step) for step in epoch.steps(first=1)] == [numbers_of(s) for s in epoch.steps()][1:]
+
+
+def test_processes_share_a_batch_of_examples_and_may_have_none():
+    sequences = [sequence(i, 10) for i in range(5)]
+    epoch = Epoch(sequences, collate, BatchRecipe("examples", examples=3), 1, 0)
+    shares = [[numbers_of(step) for step in epoch.steps(process=p, processes=3)] for p in range(3)]
+    sizes = [sorted(sum(map(len, share[step])) for share in shares) for step in range(2)]
+    assert sorted(sizes) == [[0, 1, 1], [1, 1, 1]]
+
+
+def test_examples_are_drawn_whatever_their_length():
+    # By length, the wrong answers would be as long as the right one: nothing could be learned from that.
+    sequences = [sequence(i, 4 + i) for i in range(60)]
+    order = np.random.default_rng([1, 0]).permutation(60)
+    epoch = Epoch(sequences, collate, BatchRecipe("examples", examples=6), 1, 0)
+    wanted = [[sorted(map(int, order[first : first + 6]))] for first in range(0, 60, 6)]
+    assert [numbers_of(step) for step in epoch.steps()] == wanted
+    assert all(max(numbers) - min(numbers) > 20 for (numbers,) in wanted)
+
+
 @pytest.mark.parametrize("height", [0, 5])
 def test_rows_of_padding_fill_up(height):
     batch = collate([sequence(0, 6), sequence(1, 4)], [[0, 1]], 12, height)

@@ -1,0 +1,98 @@
+import pytest
+import torch
+
+from listenwell.rankers import RANKERS
+from listenwell.rankers.blocks import match_in_blocks
+from listenwell.rankers.config import DamSettings, RecurrentSettings
+from tests.rankers import checks
+
+SMALL = {"dam": DamSettings(1, (4, 3)), "recurrent": RecurrentSettings(4)}
+BODIES = {"words": checks.word_body, "bert": checks.bert_body}
+
+
+def drawn(rows, longest, seed, least=1):
+    """Texts of one part each, of all lengths."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(least, longest + 1, (rows,), generator=random).tolist()
+    return [
+        [torch.randint(3, checks.VOCABULARY, (length,), generator=random).tolist()] if length else []
+        for length in lengths
+    ]
+
+
+CONTEXTS, PERSONAS, REPLIES = drawn(13, 12, 1), drawn(13, 9, 2, least=0), drawn(17, 7, 3)
+
+
+@pytest.fixture(params=[(model, body) for model in RANKERS for body in BODIES], ids="-".join)
+def ranker(request):
+    model, body = request.param
+    return checks.make(RANKERS.load(model), BODIES[body](), model=model, **SMALL)
+
+
+def given_states(ranker, **layout):
+    return [ranker.states(checks.texts(rows, **layout)) for rows in (CONTEXTS, PERSONAS, REPLIES)]
+
+
+@torch.no_grad()
+def test_blocks_give_the_same_as_all_at_once(ranker):
+    context, persona, replies = given_states(ranker)
+    whole = ranker.match(context, persona, replies)
+    assert whole.shape == (13, 17) and whole.std() > 1e-3
+    for groups in (1, 2, 3, 4):
+        checks.near(match_in_blocks(ranker, context, persona, replies, groups), whole)
+    checks.near(ranker.scores(context, persona, replies), whole)
+    checks.near(ranker.scores(context, None, replies), ranker.match(context, None, replies))
+    # Padding may stand before and between words too.
+    checks.near(ranker.scores(*given_states(ranker, before=2, between=2, padding=5)), whole)
+
+
+def test_blocks_are_cut_to_their_own_longest_text(monkeypatch):
+    ranker = checks.make(RANKERS.load("bi"), model="bi")
+    context, persona, replies = given_states(ranker)
+    asked, real = [], ranker.match
+
+    def seen(context, persona, replies):
+        asked.append([(len(part), part.values.shape[1]) for part in (context, persona, replies)])
+        return real(context, persona, replies)
+
+    monkeypatch.setattr(ranker, "match", seen)
+    ranker.scores(context, persona, replies)
+    assert len(asked) == 9
+    lengths = sorted(len(row[0]) for row in CONTEXTS)
+    # 13 in three groups of like length: 5, 4 and 4.
+    assert [asked[place][0] for place in (0, 3, 6)] == [(5, lengths[4]), (4, lengths[8]), (4, lengths[12])]
+    assert sum(rows for (rows, _), _, _ in asked[::3]) == 13
+    assert sum(rows for *_, (rows, _) in asked[:3]) == 17
+    asked.clear()
+    ranker.scores(context[:7], persona[:7], replies[:7])
+    assert [[rows for rows, _ in call] for call in asked] == [[7, 7, 7]]  # small ones stay whole
+
+
+def test_gradients_are_those_of_all_at_once():
+    ranker = checks.make(RANKERS.load("cobert"), model="cobert")
+    allowed = torch.ones(13, 13, dtype=torch.bool)
+    slopes = []
+    for way in (ranker.scores, ranker.match):
+        context, persona, replies = given_states(ranker)
+        ranker.zero_grad()
+        chosen = replies[:13]
+        torch.nn.functional.cross_entropy(way(context, persona, chosen), torch.arange(13)).backward()
+        slopes.append(ranker.body.vectors.weight.grad.clone())
+    torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-3)
+    context, persona, replies = given_states(ranker)
+    losses = ranker.losses(context, persona, replies[:13], allowed)
+    wanted = torch.nn.functional.cross_entropy(
+        ranker.match(context, persona, replies[:13]), torch.arange(13), reduction="none"
+    )
+    torch.testing.assert_close(losses, wanted, atol=1e-4, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_what_is_kept_of_replies_is_enough(ranker):
+    context, persona, replies = given_states(ranker)
+    kept = ranker.kept(replies)
+    checks.near(ranker.match(context, persona, kept), ranker.match(context, persona, replies))
+    if ranker.config.model in ("bi", "poly", "memnet"):  # one vector is all they look at
+        assert kept.values.shape == (17, 1, ranker.width)
+    empty = ranker.states(checks.texts([[], [[5]]]))
+    assert empty.pooled().mask.tolist() == [[False], [True]]
