@@ -28,6 +28,7 @@ from listenwell.generators import GENERATORS
 from listenwell.generators.base import Speech
 from listenwell.recipe import read_recipe
 
+RETRIEVAL = "retrieval"
 MAX_CHARACTERS = 20_000
 """A longer text is cut before anything reads it; the model's own token budget is far below."""
 
@@ -105,7 +106,10 @@ class Listener:
         *,
         recipe: Path | str | None = None,
         weights: Path | str | None = None,
+        pool: Path | str | None = None,
+        candidates: int | None = None,
         understand: bool = True,
+        choose: bool = True,
     ) -> "Listener":
         """A listener ready to talk.
 
@@ -113,12 +117,22 @@ class Listener:
             model: the name of a generator; an unknown one is an error with the near names.
             recipe: a YAML file with the generator's settings; its defaults otherwise.
             weights: your own folder with base weights (or a GGUF file), instead of the installed ones.
+            pool: of the model retrieval, the replies to choose from: a file, a corpus, or CORPUS:SPLIT.
+            candidates: how many replies are proposed; the model's own number otherwise.
             understand: whether replies carry the emotion that was heard, by the shipped annotators.
+            choose: whether the shipped ranker chooses where several replies are proposed.
         """
         generator: Any = GENERATORS.load(model)
         config = read_recipe(generator.Config, Path(recipe)) if recipe else generator.Config()
+        config = _with_settings(model, config, pool=str(pool) if pool else None, candidates=candidates)
         speak = generator.load(config, Path(weights) if weights else None)
-        return cls(speak=speak, understand=_annotators() if understand else None)
+        # A pool's replies are ranked already; of one reply there is nothing to choose.
+        several = model != RETRIEVAL and getattr(config, "candidates", 1) > 1
+        return cls(
+            speak=speak,
+            understand=_annotators() if understand else None,
+            choose=_ranker() if choose and several else None,
+        )
 
     def reply(
         self,
@@ -173,6 +187,23 @@ class Listener:
             timings=clock.timings(),
             notices=tuple(dict.fromkeys((*notices, *(n for s in speeches for n in s.notices)))),
         )
+
+
+def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa: ANN401
+    """A generator's settings with those that were asked for; one that it does not have is an error."""
+    asked = {name: value for name, value in settings.items() if value is not None}
+    if model == RETRIEVAL and "candidates" in asked:
+        asked["top"] = asked.pop("candidates")  # there, candidates are what the quick search hands on
+    for name in asked:
+        if not hasattr(config, name):
+            raise InputError(f"The model {model} has no {name}.", f"Leave {name} out, or name another model.")
+    return replace(config, **asked)
+
+
+def _ranker() -> Choose:
+    from listenwell.rankers.selector import Selector
+
+    return Selector.load()
 
 
 def _annotators() -> Understand:

@@ -70,7 +70,8 @@ def plain(record: Any) -> dict[str, Json]:  # noqa: ANN401
     for field, key, hint, always in _layout(type(record)):  # type: ignore[arg-type]
         value = getattr(record, field.name)
         if always or field.default is MISSING or value != field.default:
-            result[key] = dict(value) if value is not None and _is_pairs(hint) else _plain_value(value)
+            named = value is not None and _is_pairs(hint)
+            result[key] = {k: _plain_value(v) for k, v in value} if named else _plain_value(value)
     return result
 
 
@@ -170,7 +171,13 @@ def _kind(value: Json) -> str:
 def _wanted(hint: Any) -> str:  # noqa: ANN401
     if get_origin(hint) is tuple:
         return "an object" if _is_pairs(hint) else "a list"
-    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
+    return {
+        str: "text",
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        dict: "an object",
+    }.get(hint, str(hint))
 
 
 def strings(what: str, values: Iterable[str]) -> tuple[str, ...]:

@@ -67,3 +67,11 @@ def test_a_missing_file_is_named(tmp_path):
 def test_the_recipe_in_the_repository_states_the_defaults():
     recipe = read_recipe(PromptedConfig, Path(__file__).parents[1] / "recipes" / "prompted.yaml")
     assert recipe == Prompted.Config()
+
+
+def test_named_places_are_written_and_read_back(tmp_path):
+    from listenwell.training.recipe import EarRecipe, TrainRecipe
+
+    recipe = TrainRecipe(Path("runs/x"), "ear", ear=EarRecipe(("act",), paths=(("acts", Path("my/acts")),)))
+    write_recipe(recipe, tmp_path / "recipe.yaml")
+    assert read_recipe(TrainRecipe, tmp_path / "recipe.yaml") == recipe

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import Model, PersonaLines, Recipe, Seed, Weights
+from listenwell.cli.options import Candidates, Model, PersonaLines, Pool, Recipe, Seed, Weights
 from listenwell.cli.terminal import one_line, visible
 from listenwell.errors import ListenwellError
 
@@ -31,6 +31,8 @@ def chat(
     model: Model = "prompted",
     recipe: Recipe = None,
     weights: Weights = None,
+    pool: Pool = None,
+    candidates: Candidates = None,
 ) -> None:
     """Talk with the listener.
 
@@ -44,7 +46,9 @@ def chat(
     if at_terminal:
         typer.echo("Waking the listener …", err=True)
     # Only a person at a terminal can ask what was heard.
-    listener = Listener.load(model, recipe=recipe, weights=weights, understand=at_terminal)
+    listener = Listener.load(
+        model, recipe=recipe, weights=weights, pool=pool, candidates=candidates, understand=at_terminal
+    )
     talk = Talk(listener, tuple(persona_line or ()), seed, save, kept)
     if at_terminal:
         _at_terminal(talk)

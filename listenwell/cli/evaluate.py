@@ -81,24 +81,19 @@ def evaluate(
     Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
     """
     from listenwell.cli.evaluate_rankers import of_rankers
+    from listenwell.cli.result_tables import show_result
     from listenwell.corpora import CORPORA
-    from listenwell.errors import InputError
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.sample import Sampling
-    from listenwell.rankers.scoring import Pools
 
     if model == "annotators":
         own = not any((replies, path, recipe, weights, encoder, corpus != "empathetic_dialogues"))
         return _of_annotators(ears, head, split, Sampling(limit, seed), system, (out, keep), own, as_json)
     if model == "rankers":
-        if any((replies, recipe, weights, encoder, ears, head)):
-            raise InputError(
-                "Rankers are measured on pools of replies.",
-                "Give --ranker, --corpus, --path, --split, --limit, --out, --keep or --system.",
-            )
-        given = Pools(corpus, split, path=path, most=limit)
-        return of_rankers(ranker, given, system, (out or _folder("rankers", corpus, split), keep), as_json)
+        own = not any((replies, recipe, weights, encoder, ears, head))
+        folder = out or _folder("rankers", corpus, split)
+        return of_rankers(ranker, (corpus, split, path, limit), system, (folder, keep), own, as_json)
     _check(model, replies, system if replies is None else None, bool(ears or head or ranker))
     reader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
     if replies is not None:
@@ -111,13 +106,7 @@ def evaluate(
     write_result(result, folder / "result.json")
     if keep is not None:
         write_result(result, keep / f"{result.task}-{slug(result.system)}.json")
-    if as_json:
-        typer.echo(result.to_json())
-    else:
-        from listenwell.cli.result_tables import result_table
-
-        result_table(result)
-    typer.echo(f"Written to {folder / 'result.json'}.", err=True)
+    show_result(result, folder / "result.json", as_json)
 
 
 def _check(model: str | None, replies: Path | None, system: str | None, is_odd: bool) -> None:

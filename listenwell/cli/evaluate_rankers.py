@@ -1,14 +1,11 @@
 """`listenwell evaluate rankers` and `listenwell ensemble`: rankers measured, and joined to one."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from listenwell.cli.options import AsJson
-
-if TYPE_CHECKING:
-    from listenwell.rankers.scoring import Pools
 
 SCORES = Path("runs") / "scores"
 """Where scores of pools are kept."""
@@ -16,28 +13,43 @@ SCORES = Path("runs") / "scores"
 
 def of_rankers(
     folders: list[Path] | None,
-    given: "Pools",
+    part: tuple[str, str, Path | None, int | None],
     system: str | None,
     places: tuple[Path, Path | None],
+    own: bool,
     as_json: bool,
 ) -> None:
-    """Measure rankers; several folders are seeds of one recipe."""
-    from listenwell.cli.result_tables import result_table
+    """Measure rankers; several folders are seeds of one recipe.
+
+    Args:
+        folders: of trained rankers; the shipped one where there is none.
+        part: corpus, split, path and number of pools.
+        system: the row's name.
+        places: the folder for the result, and another for a copy.
+        own: only options of rankers were given.
+        as_json: print the result for programs.
+    """
+    from listenwell.cli.result_tables import show_result
+    from listenwell.errors import InputError
     from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.ranking import evaluate_rankers
     from listenwell.files import slug
+    from listenwell.rankers.scoring import Pools
     from listenwell.rankers.selector import Selector
 
+    if not own:
+        raise InputError(
+            "Rankers are measured on pools of replies.",
+            "Give --ranker, --corpus, --path, --split, --limit, --out, --keep or --system.",
+        )
+    corpus, split, path, most = part
+    given = Pools(corpus, split, path=path, most=most)
     chosen: list[Path | None] = [*folders] if folders else [None]
     witnesses = [Selector.load(folder).witness for folder in chosen]
     result = evaluate_rankers(witnesses, system or witnesses[0].name, given, SCORES)
     for place in filter(None, places):
         write_result(result, place / f"{result.task}-{slug(result.system)}.json")
-    if as_json:
-        typer.echo(result.to_json())
-    else:
-        result_table(result)
-    typer.echo(f"Written to {places[0]}.", err=True)
+    show_result(result, places[0], as_json)
 
 
 def ensemble(

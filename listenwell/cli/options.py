@@ -5,11 +5,21 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[str, typer.Option(help="Who answers: prompted, or vanilla with --weights.")]
+Model = Annotated[
+    str, typer.Option(help="Who answers: prompted, retrieval (from a --pool), or vanilla with --weights.")
+]
 Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
 Weights = Annotated[
     Path | None,
     typer.Option(help="Your own folder with weights: a base model's, a .gguf file, or a trained checkpoint."),
+]
+Pool = Annotated[
+    str | None,
+    typer.Option(help="With --model retrieval, replies to choose from: a file, a corpus, or CORPUS:SPLIT."),
+]
+Candidates = Annotated[
+    int | None,
+    typer.Option(min=1, help="How many replies to propose; of several, the shipped ranker chooses."),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
 PersonaLines = Annotated[

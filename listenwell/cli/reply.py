@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import AsJson, Model, PersonaLines, Recipe, Seed, Weights
+from listenwell.cli.options import AsJson, Candidates, Model, PersonaLines, Pool, Recipe, Seed, Weights
 from listenwell.cli.terminal import visible
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ def reply(
     model: Model = "prompted",
     recipe: Recipe = None,
     weights: Weights = None,
+    pool: Pool = None,
+    candidates: Candidates = None,
 ) -> None:
     """Answer one text, streamed as it is made.
 
@@ -35,7 +37,10 @@ def reply(
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     talk = read_history(history) if history else None
     # What was heard is only shown as JSON: without that, nobody waits for it.
-    answer = Listener.load(model, recipe=recipe, weights=weights, understand=as_json).reply(
+    listener = Listener.load(
+        model, recipe=recipe, weights=weights, pool=pool, candidates=candidates, understand=as_json
+    )
+    answer = listener.reply(
         text,
         history=talk,
         persona=persona_line or (),

@@ -1,7 +1,9 @@
 """Tables of the evaluation commands in the terminal."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -37,6 +39,15 @@ def result_table(result: "Result") -> None:
     for name in ("sample", "decoding", "factors"):
         if said := dict(result.conditions).get(name):
             console.print(Text(visible(f"{name}: {said}"), style="dim"))
+
+
+def show_result(result: "Result", place: Path, as_json: bool) -> None:
+    """A result for people or for programs, and where it was written."""
+    if as_json:
+        typer.echo(result.to_json())
+    else:
+        result_table(result)
+    typer.echo(f"Written to {place}.", err=True)
 
 
 def grid_table(grid: "Grid") -> None:

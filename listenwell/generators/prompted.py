@@ -33,6 +33,11 @@ SHOTS = (
 )
 
 
+MOST_CANDIDATES = 64
+_NEXT_SEED = 1_000_003
+"""How far the candidates' seeds lie apart: further than those of a listener's plans."""
+
+
 @dataclass(frozen=True)
 class PromptedConfig:
     """Settings of the prompted listener."""
@@ -46,8 +51,12 @@ class PromptedConfig:
     """Budget of the prompt: system turn, persona and the latest turns."""
     decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.3))
     """Cooler than elsewhere: of an untrained model only the likeliest words make sense."""
+    candidates: int = 1
+    """How many replies it proposes; of several, the listener's ranker chooses."""
 
     def __post_init__(self) -> None:
+        if not 1 <= self.candidates <= MOST_CANDIDATES:
+            raise InputError(f"candidates is {self.candidates}.", f"Give 1 to {MOST_CANDIDATES}.")
         if self.prompt_tokens < 64:
             raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
 
@@ -77,9 +86,18 @@ class Prompted:
         seed: int,
         on_text: Callable[[str], None] | None = None,
     ) -> Speech:
-        """One reply; a plan is not used, since nothing taught this model what one is."""
+        """One reply or more; a plan is not used, since nothing taught this model what one is.
+
+        Of several, no two have the same words, so they can be fewer than asked for. `on_text` hears a reply
+        that is alone.
+        """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
         prompt = build_prompt(self.runtime, dialogue, self.config.system, budget, self.config.shots)
-        text = word_reply(self.runtime, prompt, decoding, seed, on_text)
-        return Speech((Candidate(text, plan),), prompt.notices)
+        count = self.config.candidates
+        heard = on_text if count == 1 else None
+        texts = dict.fromkeys(
+            word_reply(self.runtime, prompt, decoding, seed + number * _NEXT_SEED, heard)
+            for number in range(count)
+        )
+        return Speech(tuple(Candidate(text, plan) for text in texts), prompt.notices)

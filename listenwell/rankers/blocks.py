@@ -1,8 +1,26 @@
-"""Matching in blocks of like length: nothing depends on padding, so the less of it the better."""
+"""Reading and matching in groups of like length: nothing depends on padding, so the less of it the better."""
 
 import torch
 
-from listenwell.rankers.base import Ranker, States
+from listenwell.rankers.base import Ranker, States, Words
+
+CPU_ROWS, GPU_ROWS = 8, 128
+"""Texts that are read together: a CPU waits for nothing, a GPU would wait for many small calls."""
+
+
+def states_in_groups(ranker: Ranker, words: Words) -> States:
+    """The same as `ranker.states`, read in groups that are each cut to their longest text."""
+    size = GPU_ROWS if words.tokens.is_cuda else CPU_ROWS
+    order = words.mask.sum(dim=1).argsort(stable=True)
+    if len(order) <= size:
+        return ranker.states(words)
+    length, found = words.tokens.shape[1], []
+    for chosen in order.split(size):
+        some = words[chosen]
+        longest = _longest(some)
+        values = ranker.states(some[:, :longest]).values
+        found.append(torch.nn.functional.pad(values, (0, 0, 0, length - longest)))
+    return States(words, torch.cat(found)[order.argsort()])
 
 
 def match_in_blocks(
@@ -35,5 +53,10 @@ def _groups(states: States, count: int) -> list[torch.Tensor]:
 def _cut(states: States, chosen: torch.Tensor) -> States:
     """Some rows, up to the last place where any of them has a word."""
     some = states.take(chosen)
-    places = some.mask.any(dim=0).nonzero()
-    return some.cut(int(places[-1]) + 1 if len(places) else 1)
+    return some.cut(_longest(some.words))
+
+
+def _longest(words: Words) -> int:
+    """Up to the last place where any row has a word; one at least."""
+    places = words.mask.any(dim=0).nonzero()
+    return int(places[-1]) + 1 if len(places) else 1

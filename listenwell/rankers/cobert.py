@@ -1,6 +1,6 @@
 """CoBERT (Zhong et al. 2020, §4): co-attention in two hops between context and reply, persona and reply."""
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -48,11 +48,15 @@ class CoBERT(Ranker):
         scale: float = 1.0,
     ) -> torch.Tensor:
         """Its own, mixed with a bi-encoder's on the same states where the config asks for vectors."""
-        own = super().losses(context, persona, replies, allowed, scale)
         if not (share := self.config.cobert.vectors):
-            return own
-        first = FIRST_SCALE * self.asked(context, persona) @ self.vectors(replies).T
-        return cast(torch.Tensor, (1 - share) * own + share * choice_losses(first, allowed))
+            return super().losses(context, persona, replies, allowed, scale)
+        own = []
+        for first in range(0, len(context), self.config.cobert.among or len(context)):
+            part = slice(first, first + (self.config.cobert.among or len(context)))
+            theirs = persona[part] if persona is not None else None
+            own.append(super().losses(context[part], theirs, replies[part], allowed[part, part], scale))
+        found = FIRST_SCALE * self.asked(context, persona) @ self.vectors(replies).T
+        return (1 - share) * torch.cat(own) + share * choice_losses(found, allowed)
 
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, width), of length 1."""

@@ -44,7 +44,15 @@ class CobertSettings(Record):
     vectors: float = 0.0
     """A bi-encoder's share of the loss, on the same states; above 0 it also gives vectors for large pools."""
 
+    among: int = 0
+    """With vectors: co-attention chooses among so many replies of a batch at a time, which is where its work
+    is, while vectors choose among all; 0 lets both choose among all."""
+
     def __post_init__(self) -> None:
+        if self.among and (self.among < 2 or not self.vectors):
+            raise InputError(
+                f"cobert.among is {self.among}.", "Give 2 or more, together with cobert.vectors."
+            )
         if not self.hops or not set(self.hops) <= set(HOPS):
             raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 0, 1, 2 and 3.")
         if self.pooling not in POOLINGS:

@@ -42,7 +42,9 @@ class Likelihood:
         """From a checkpoint that `listenwell train recipes/vanilla.yaml` made, with `alone` above 0."""
         from listenwell.generators.vanilla import KIND, runtime_of
 
-        return cls(runtime_of(open_checkpoint(folder, KIND)), checkpoint_key(folder), prior)
+        runtime = runtime_of(open_checkpoint(folder, KIND))
+        runtime.use_gpu()
+        return cls(runtime, checkpoint_key(folder), prior)
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """(contexts, replies) float32"""

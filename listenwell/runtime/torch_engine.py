@@ -53,6 +53,13 @@ class TorchRuntime:
             model = _merged(model, adapter)
         return cls(model, Vocabulary.from_folder(adapter or folder))
 
+    def use_gpu(self) -> None:
+        """Move the model to a GPU where there is one; `log_likelihoods` runs there."""
+        import torch
+
+        if torch.cuda.is_available():
+            self._model = self._model.cuda()
+
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
         return self.vocabulary.encode(text)

@@ -53,9 +53,6 @@ def encode_dialogue(
         turns.pop(0)
     if length > limit or not (everyone or any(is_reply for _, is_reply in parts[1:])):
         return None
-    head = (
-        len(turn_tokens(vocabulary, "assistant", [])) - 2
-    )  # start mark and role; end mark and new line follow
     targets, texts = np.zeros(length, bool), list[str]()
     begin = 0
     for number, (tokens, is_reply) in enumerate(parts):

@@ -16,6 +16,7 @@ from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.rankers.base import Ranker, Words
+from listenwell.rankers.blocks import states_in_groups
 from listenwell.rankers.config import RankerConfig
 from listenwell.rankers.inference import score
 from listenwell.rankers.inputs import Inputs, Text
@@ -94,8 +95,10 @@ class RankTask:
 
     def loss_sum(self, batch: RankBatch) -> torch.Tensor:
         """The summed cross-entropy of each context's own reply."""
-        context, reply = (self.model.states(self._words(part)) for part in (batch.context, batch.reply))
-        persona = self.model.states(self._words(batch.persona)) if batch.persona else None
+        context, reply = (
+            states_in_groups(self.model, self._words(part)) for part in (batch.context, batch.reply)
+        )
+        persona = states_in_groups(self.model, self._words(batch.persona)) if batch.persona else None
         allowed = torch.from_numpy(batch.allowed).to(self.device, non_blocking=True)
         scale = pairs_of(self.recipe).scale
         if self.model.reads_pairs:
@@ -158,6 +161,11 @@ class RankTask:
         for source in self._sources:
             for split in self.recipe.data.used(shaping):
                 yield from source.files(split)
+        if not shaping and (test := self.recipe.data.test):
+            learned = {source.name for source in self._sources}
+            for name in pairs_of(self.recipe).tests:
+                if name not in learned:
+                    yield from Source(name).files(test)
 
     def conditions(self) -> dict[str, str]:
         """How the ranker was taught and measured."""
@@ -231,8 +239,13 @@ def pairs_of(recipe: TrainRecipe) -> PairsRecipe:
 
 def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
     """The corpora that are learned from, and how many replies of each; 0 is all."""
-    everyone = recipe.learn == "all"
-    return [(Source(name, recipe.data.path, everyone), count) for name, count in pairs_of(recipe).sources]
+    everyone, sources = recipe.learn == "all", pairs_of(recipe).sources
+    if recipe.data.path and len(sources) > 1:
+        raise RecipeError(
+            "data.path is one place, but pairs.sources names several corpora.",
+            "Put them into one data folder and set LISTENWELL_DATA.",
+        )
+    return [(Source(name, recipe.data.path, everyone), count) for name, count in sources]
 
 
 def begin_from(ranker: Ranker, saved: Checkpoint) -> None:

@@ -23,7 +23,7 @@ class DataRecipe:
     test: str | None = None
     """Measured once, after training, with the best checkpoint; nothing is chosen by it."""
     limit: int | None = None
-    """Only so many dialogues of each split, for rehearsals."""
+    """Only so many dialogues of each split (replies, for rankers), for rehearsals."""
 
     def used(self, shaping: bool = False) -> tuple[str, ...]:
         """The splits in use; `shaping`: only those that are learned from and chosen by."""

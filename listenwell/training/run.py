@@ -51,7 +51,9 @@ def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
     return {
         "model": recipe.model,
         "base": recipe.weights.name if recipe.weights else recipe.base,
-        "limit": f"{data.limit} dialogues a split" if (data := recipe.data).limit else "none",
+        "limit": f"{data.limit} dialogues (or replies, of rankers) a split"
+        if (data := recipe.data).limit
+        else "none",
         "longest training sequence": f"{recipe.batches.row_tokens} tokens",
         "chosen by": f"{recipe.metric} on {recipe.data.valid}",
         "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
