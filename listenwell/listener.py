@@ -100,7 +100,7 @@ class Listener:
     guard: Guard | None = None
 
     @classmethod
-    def load(
+    def load(  # noqa: PLR0913 - named settings that users give one or two of, and never by place
         cls,
         model: str = "prompted",
         *,

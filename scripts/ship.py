@@ -67,7 +67,7 @@ def card_of(name: str, root: Path = ROOT) -> str:
     if not grids:
         raise InputError(
             f"No result in {root / 'results'} belongs to {name}.",
-            f"Measure it first: listenwell evaluate annotators --ears FOLDER --system {name}",
+            f"Measure it first: listenwell evaluate annotators (or rankers) … --system {name} --keep results",
         )
     return text.replace(PLACE, "\n".join(f"**{grid.title}**\n\n{grid.markdown()}" for grid in grids))
 

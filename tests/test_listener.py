@@ -4,9 +4,12 @@ import pytest
 
 from listenwell import Candidate, Dialogue, Factors, Listener, Persona, Reply, Turn
 from listenwell.dialogue import Scored
-from listenwell.errors import InputError, UnknownNameError
+from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.generators.base import Speech
 from listenwell.listener import MAX_CHARACTERS, Verdict
+from listenwell.rankers.config import CobertSettings
+from listenwell.rankers.selector import Selector
+from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 
 
 @dataclass
@@ -128,3 +131,117 @@ def test_load_takes_the_users_weights_and_recipe(tiny_llama, tmp_path):
     assert reply == replace(listener.reply("I am sad", seed=1), timings=reply.timings)
     assert reply.model == f"prompted ({tiny_llama.name})"
     assert reply.text.strip()
+
+
+POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "great", "i am happy")
+
+
+@pytest.fixture
+def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
+    """A tiny ranker stands where the shipped one is."""
+    ranker, _ = tiny_ranker(tiny_encoder, cobert=CobertSettings(vectors=0.5))
+    monkeypatch.setattr(
+        "listenwell.rankers.selector.SHIPPED", keep_ranker(ranker, tmp_path / "shipped ranker")
+    )
+    return Selector.load()
+
+
+@pytest.fixture
+def settings(tiny_llama, tmp_path):
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 4, temperature: 1.0}"
+    )
+    return {"weights": tiny_llama, "recipe": recipe, "understand": False}
+
+
+def test_of_several_replies_the_shipped_ranker_chooses(shipped, settings):
+    listener = Listener.load(candidates=5, **settings)
+    assert isinstance(listener.choose, Selector) and listener.choose.key == shipped.key
+    pieces = []
+    reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
+    proposed = Listener.load(candidates=5, choose=False, **settings).reply("I am sad", seed=1).candidates
+    asked = Dialogue((Turn("speaker", "I am sad"),))
+    assert reply.candidates == shipped.choose(asked, proposed) != proposed
+    assert reply.text == reply.candidates[0].text and pieces == [reply.text]
+    scores = [dict(candidate.scores)["cobert"] for candidate in reply.candidates]
+    assert len(scores) == 5 and scores == sorted(scores, reverse=True) and scores[0] > scores[-1]
+
+
+def test_a_recipe_can_ask_for_several(shipped, settings):
+    with settings["recipe"].open("a") as file:
+        file.write("\ncandidates: 3\n")
+    listener = Listener.load(**settings)
+    assert isinstance(listener.choose, Selector)
+    assert len(listener.reply("I am sad", seed=1).candidates) == 3
+    # What is given in the call counts more.
+    assert len(Listener.load(candidates=4, **settings).reply("I am sad", seed=1).candidates) == 4
+    assert Listener.load(candidates=1, **settings).choose is None
+
+
+def test_of_one_reply_nobody_chooses_and_no_ranker_is_loaded(settings):
+    # The shipped ranker would be an error here: its encoder is not the tiny one.
+    listener = Listener.load(**settings)
+    assert listener.choose is None and len(listener.reply("I am sad", seed=1).candidates) == 1
+
+
+def test_without_a_choice_the_first_of_several_is_said_and_heard(settings):
+    pieces = []
+    listener = Listener.load(candidates=3, choose=False, **settings)
+    assert listener.choose is None
+    reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
+    assert reply.text == Listener.load(**settings).reply("I am sad", seed=1).text == "".join(pieces)
+    assert len(reply.candidates) == 3
+
+
+def test_a_missing_ranker_is_a_clear_error(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("listenwell.rankers.selector.SHIPPED", tmp_path / "none")
+    with pytest.raises(CheckpointError, match="no such folder"):
+        Listener.load(candidates=2, **settings)
+
+
+@pytest.mark.parametrize("as_path", [True, False])
+def test_a_pool_answers_end_to_end(shipped, tmp_path, as_path):
+    file = tmp_path / "pool.txt"
+    file.write_text("\n".join(POOL))
+    listener = Listener.load(model="retrieval", pool=file if as_path else str(file), understand=False)
+    assert listener.choose is None  # the pool's replies are ranked already
+    pieces = []
+    reply = listener.reply("my dog died", seed=1, on_text=pieces.append)
+    asked = Dialogue((Turn("speaker", "my dog died"),))
+    expected = sorted(zip(-shipped.scores(asked, POOL), POOL, strict=True))
+    assert [candidate.text for candidate in reply.candidates] == [text for _, text in expected]
+    assert reply.text == expected[0][1] and pieces == [reply.text]
+    assert dict(reply.candidates[0].scores)["ranker"] == pytest.approx(-expected[0][0], abs=1e-3)
+    assert reply.model == f"retrieval (cobert, {file})"
+    assert reply == replace(listener.reply("my dog died", seed=2), seed=1, timings=reply.timings)
+    # A persona is heard, and what was said is not said again.
+    known = listener.reply("my dog died", persona=["i am happy"], seed=1)
+    assert known.candidates[0].scores != reply.candidates[0].scores
+    history = Dialogue((Turn("speaker", "hi"), Turn("listener", reply.text)))
+    assert listener.reply("my dog died", history=history).text != reply.text
+
+
+def test_of_a_pool_candidates_are_what_is_proposed(shipped, tmp_path):
+    file = tmp_path / "pool.txt"
+    file.write_text("\n".join(POOL))
+    listener = Listener.load("retrieval", pool=file, candidates=2, understand=False)
+    assert (listener.speak.config.top, listener.speak.config.candidates) == (2, 100)
+    assert len(listener.reply("my dog died").candidates) == 2
+    with pytest.raises(InputError, match="top is 0"):
+        Listener.load("retrieval", pool=file, candidates=0, understand=False)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "message"),
+    [
+        ("prompted", {"pool": "esconv"}, r"The model prompted has no pool\. Leave pool out, or name another"),
+        ("vanilla", {"pool": "esconv"}, "The model vanilla has no pool"),
+        ("prompted", {"candidates": 65}, "candidates is 65. Give 1 to 64"),
+        ("prompted", {"candidates": 0}, "candidates is 0"),
+        ("retrieval", {"pool": "nowhere.txt"}, "no file and no corpus"),
+    ],
+)
+def test_a_setting_that_a_model_lacks_is_named_before_anything_is_loaded(model, given, message):
+    with pytest.raises(InputError, match=message):
+        Listener.load(model, weights="no such folder", **given)

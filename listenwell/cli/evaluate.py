@@ -88,10 +88,10 @@ def evaluate(
     from listenwell.evaluation.sample import Sampling
 
     if model == "annotators":
-        own = not any((replies, path, recipe, weights, encoder, corpus != "empathetic_dialogues"))
+        own = not any((replies, path, recipe, weights, encoder, ranker, corpus != "empathetic_dialogues"))
         return _of_annotators(ears, head, split, Sampling(limit, seed), system, (out, keep), own, as_json)
     if model == "rankers":
-        own = not any((replies, recipe, weights, encoder, ears, head))
+        own = not any((replies, recipe, weights, encoder, ears, head, seed))
         folder = out or _folder("rankers", corpus, split)
         return of_rankers(ranker, (corpus, split, path, limit), system, (folder, keep), own, as_json)
     _check(model, replies, system if replies is None else None, bool(ears or head or ranker))

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from listenwell.cli.options import AsJson
+from listenwell.cli.terminal import visible
 
 SCORES = Path("runs") / "scores"
 """Where scores of pools are kept."""
@@ -78,5 +79,5 @@ def ensemble(
         typer.echo(json.dumps({"ensemble": str(out), "weights": weights}, ensure_ascii=False))
         return
     for name, weight in weights.items():
-        typer.echo(f"{weight:10.4f}  {name}")
+        typer.echo(f"{weight:10.4f}  {visible(name)}")
     typer.echo(f"Written to {out}.", err=True)

@@ -8,7 +8,7 @@ from shutil import copytree
 import numpy as np
 
 from listenwell import checkpoint
-from listenwell.errors import InputError
+from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ledger import Result, surroundings
 from listenwell.evaluation.metrics import over_seeds, ranking_metrics
 from listenwell.evaluation.units import units
@@ -31,6 +31,7 @@ def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, fo
         given: the shuffled pools; neighbours are measured too where no number of pools is given.
         folder: where scores are kept.
     """
+    _check_recipe(witnesses)
     rows = []
     for witness in witnesses:
         figures = ranking_metrics(ranks(pool_scores(witness, given, folder)))
@@ -39,7 +40,7 @@ def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, fo
             figures |= {f"{name} unshuffled": value for name, value in hard.items()}
         rows.append(figures)
     spreads = {name: over_seeds([row[name] for row in rows]) for name in rows[0]}
-    source = Source(given.source, given.path)
+    source, count = Source(given.source, given.path), len(list(given.blocks()))
     return Result(
         task=RANKING,
         system=f"{source.title}: {system}",
@@ -47,10 +48,10 @@ def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, fo
         spreads=tuple((name, found.spread) for name, found in spreads.items()) if len(rows) > 1 else (),
         corpus=given.source,
         split=given.split,
-        count=len(list(given.blocks())) * POOL,
+        count=count * POOL,
         data=hash_files(given.files()),
         units=units(tuple(spreads)),
-        conditions=tuple(_conditions(witnesses, given).items()),
+        conditions=tuple(_conditions(witnesses, given, count).items()),
         checkpoint=checkpoint_keys([witness.key for witness in witnesses]),
         **surroundings(),  # type: ignore[arg-type]
     )
@@ -63,20 +64,23 @@ def fit_ensemble(members: Sequence[Path], given: Pools, folder: Path, out: Path)
         members: their checkpoints; the folder's name (or its run's, for `best`) is the member's.
         given: the pools to fit on; never the test split's.
         folder: where scores are kept.
-        out: the ensemble's folder, in which the members are copied.
+        out: the ensemble's folder, in which the members are copied; an ensemble that is there is replaced.
     """
     if given.split == "test":
         raise InputError("An ensemble is not fitted on the test split.", "Fit it on valid.")
-    names = [place.parent.name if place.name == "best" else place.name for place in members]
+    out = out.expanduser()
+    _check_place(out, members)
+    places = [place.resolve() for place in members]  # `.` and `..` are no names
+    names = [place.parent.name if place.name == "best" else place.name for place in places]
     if len(set(names)) != len(names):
         raise InputError(
             f"Two members are called alike: {', '.join(names)}.", "Give folders of different names."
         )
-    witnesses = [load_witness(place) for place in members]
+    witnesses = [load_witness(place) for place in places]
     weights = fit_weights([truth_first(pool_scores(witness, given, folder)) for witness in witnesses])
     config = EnsembleConfig(tuple((name, float(weight)) for name, weight in zip(names, weights, strict=True)))
     with checkpoint.writing(out, KIND) as place:
-        for name, member in zip(names, members, strict=True):
+        for name, member in zip(names, places, strict=True):
             copytree(member, place / name)
         (place / "config.json").write_text(dumps(config.to_dict()) + "\n", encoding="utf-8")
     return Ensemble(witnesses, [float(weight) for weight in weights])
@@ -89,13 +93,45 @@ def checkpoint_keys(keys: Sequence[str]) -> str:
     return sha256("\n".join(keys).encode()).hexdigest()
 
 
-def _conditions(witnesses: Sequence[Witness], given: Pools) -> dict[str, str]:
+def _check_recipe(witnesses: Sequence[Witness]) -> None:
+    """Only models that differ by their seed have a mean; one model twice has no spread."""
+    kinds = [_kind(witness) for witness in witnesses]
+    if len(set(kinds)) != 1:
+        raise InputError(
+            f"These rankers are not of one recipe: {'; '.join(kinds) or 'none is given'}.",
+            "Measure them one by one.",
+        )
+    if len({witness.key for witness in witnesses}) != len(witnesses):
+        raise InputError("The same ranker is given twice.", "Give each seed's own folder.")
+
+
+def _kind(witness: Witness) -> str:
+    if not isinstance(witness, Ensemble):
+        return witness.name
+    return f"{witness.name} of {', '.join(map(_kind, witness.witnesses))}"
+
+
+def _check_place(out: Path, members: Sequence[Path]) -> None:
+    """What is written replaces what is there: nothing but an older ensemble may be, and no member around."""
+    if any(out.resolve().is_relative_to(member.resolve()) for member in members):
+        raise InputError(f"{out} is a member, or inside of one.", "Name another folder.")
+    if not out.exists():
+        return
+    try:
+        free = checkpoint.open_checkpoint(out).kind == KIND
+    except CheckpointError:
+        free = False
+    if not free:
+        raise InputError(f"{out} holds something else than an ensemble.", "Name another folder.")
+
+
+def _conditions(witnesses: Sequence[Witness], given: Pools, count: int) -> dict[str, str]:
     found = {
         "pool": f"{POOL} replies of the split, seed {POOL_SEED}; unshuffled: neighbours",
         "models": f"{len(witnesses)}, of different seeds" if len(witnesses) > 1 else "1",
     }
     if given.most is not None:
-        found["sample"] = f"the first {given.most} pools"
+        found["sample"] = f"the first {count} pools" if count > 1 else "the first pool"
     for witness in witnesses[:1]:
         if isinstance(witness, Ensemble):
             found["members"] = ", ".join(member.name for member in witness.witnesses)

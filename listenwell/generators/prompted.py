@@ -88,16 +88,15 @@ class Prompted:
     ) -> Speech:
         """One reply or more; a plan is not used, since nothing taught this model what one is.
 
-        Of several, no two have the same words, so they can be fewer than asked for. `on_text` hears a reply
-        that is alone.
+        Of several, no two have the same words, so they can be fewer than asked for.
         """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
         prompt = build_prompt(self.runtime, dialogue, self.config.system, budget, self.config.shots)
-        count = self.config.candidates
-        heard = on_text if count == 1 else None
         texts = dict.fromkeys(
-            word_reply(self.runtime, prompt, decoding, seed + number * _NEXT_SEED, heard)
-            for number in range(count)
+            word_reply(
+                self.runtime, prompt, decoding, seed + number * _NEXT_SEED, None if number else on_text
+            )
+            for number in range(self.config.candidates)
         )
         return Speech(tuple(Candidate(text, plan) for text in texts), prompt.notices)

@@ -4,8 +4,10 @@ import torch
 
 from listenwell.rankers.base import Ranker, States, Words
 
-CPU_ROWS, GPU_ROWS = 8, 128
+CPU_ROWS, GPU_ROWS = 8, 256
 """Texts that are read together: a CPU waits for nothing, a GPU would wait for many small calls."""
+GROUPS, SMALL = 3, 64
+"""Groups that texts are matched in, and how many of them are few for a GPU."""
 
 
 def states_in_groups(ranker: Ranker, words: Words) -> States:
@@ -24,13 +26,16 @@ def states_in_groups(ranker: Ranker, words: Words) -> States:
 
 
 def match_in_blocks(
-    ranker: Ranker, context: States, persona: States | None, replies: States, groups: int = 3
+    ranker: Ranker, context: States, persona: States | None, replies: States, groups: int | None = None
 ) -> torch.Tensor:
     """The same scores as `ranker.match`: (contexts, replies).
 
     Contexts and replies are sorted by length and divided into groups, each cut to its own longest text; with
-    texts of all lengths that is a quarter of the work.
+    texts of all lengths that is a quarter of the work. On a GPU a small batch stays whole: many small calls
+    would take longer than the work they save.
     """
+    if groups is None:
+        groups = 1 if context.values.is_cuda and len(context) <= SMALL else GROUPS
     down, across = _groups(context, groups), _groups(replies, groups)
     if len(down) == len(across) == 1:
         return ranker.match(context, persona, replies)

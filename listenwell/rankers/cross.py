@@ -7,7 +7,7 @@ import torch
 from listenwell.rankers.base import Ranker, States, Words, masked_mean
 from listenwell.rankers.config import RankerConfig
 
-CHUNKS = 4
+CPU_CHUNKS, GPU_CHUNKS = 8, 2
 """In how many parts the pairs of a batch are read."""
 
 
@@ -32,7 +32,8 @@ class CrossEncoder(Ranker):
         lengths = texts.mask.sum(dim=1)[rows] + replies.mask.sum(dim=1)[columns]
         # Pairs of like length are read together, so that little is padded.
         order = lengths.argsort(stable=True)
-        scores = [self._read(texts, replies.words, rows[some], columns[some]) for some in order.chunk(CHUNKS)]
+        chunks = order.chunk(GPU_CHUNKS if order.is_cuda else CPU_CHUNKS)
+        scores = [self._read(texts, replies.words, rows[some], columns[some]) for some in chunks]
         return torch.cat(scores)[order.argsort()].view(len(texts), len(replies))
 
     def scores(self, context: States, persona: States | None, replies: States) -> torch.Tensor:

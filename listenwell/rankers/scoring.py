@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from tokenize import TokenError
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from listenwell.rankers.witness import Witness
 
 POOL, POOL_SEED = 100, 0
 """Candidates of an example, the true one among them (PEC §5.2), and the seed of everybody's shuffle."""
+_DAMAGE = (OSError, ValueError, EOFError, TokenError, BadZipFile)
+"""What numpy raises at a file that is not whole, depending on which of its bytes are wrong."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,17 @@ class Pools:
     most: int | None = None
     """Only so many blocks, the first ones of the shuffle."""
 
+    def __post_init__(self) -> None:
+        if self.most is not None and self.most < 1:
+            raise InputError(f"The number of pools is {self.most}.", "Give 1 or more.")
+
     def blocks(self) -> Iterator[list[Example]]:
         """The examples of each block; a short last one is left out."""
         examples = list(Source(self.source, self.path).examples(self.split))
+        if len(examples) < POOL:
+            raise InputError(
+                f"{self} holds {len(examples)} replies, too few for a pool of {POOL}.", "Take a larger part."
+            )
         for block in islice(pools(len(examples), POOL, self.shuffled, POOL_SEED), self.most):
             yield [examples[place] for place in block]
 
@@ -45,7 +57,10 @@ class Pools:
 
     def key(self) -> str:
         """A name for the data and how it is divided."""
-        said = (hash_files(self.files()), self.source, self.split, self.shuffled, POOL, POOL_SEED)
+        # Which of a file's talks are a split's can hang on another file that is there or is not.
+        is_part = self.split != "test" and Source(self.source, self.path).divides
+        split = f"{self.split}, divided" if is_part else self.split
+        said = (hash_files(self.files()), self.source, split, self.shuffled, POOL, POOL_SEED)
         return sha256(repr(said).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
@@ -66,8 +81,6 @@ def pool_scores(witness: Witness, given: Pools, folder: Path) -> np.ndarray:
         return np.asarray(np.einsum("k,kbnc->bnc", weights, np.stack(parts)))
     place = folder / f"{witness.name}-{sha256(witness.key.encode()).hexdigest()[:16]}-{given.key()}"
     blocks = list(given.blocks())
-    if not blocks:
-        raise InputError(f"{given} has fewer than {POOL} replies.", "Take a larger part.")
     found = []
     with progress(f"{witness.name}, {given}", len(blocks), "pools") as advance:
         for number, block in enumerate(blocks):
@@ -98,10 +111,11 @@ def _block(witness: Witness, block: Sequence[Example], file: Path) -> np.ndarray
             known: np.ndarray = np.load(file, allow_pickle=False)
             if known.shape == shape and known.dtype == np.float32:
                 return known
-        except (OSError, ValueError):
+        except _DAMAGE:
             pass
         print(f"listenwell: {file} is damaged. It is made again.", file=sys.stderr)
-    scores = witness.score([item.context for item in block], [item.reply.text for item in block])
+    found = witness.score([item.context for item in block], [item.reply.text for item in block])
+    scores: np.ndarray = found.astype(np.float32)
     with written_whole(file) as out:
-        np.save(out, scores.astype(np.float32), allow_pickle=False)
+        np.save(out, scores, allow_pickle=False)
     return scores

@@ -7,6 +7,8 @@ from listenwell.cli import app
 from listenwell.cli.terminal import one_line
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import ListenwellError
+from listenwell.rankers.config import CobertSettings
+from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 
 KEYS = ["reply", "model", "seed", "emotion", "plan", "candidates", "safety", "timings"]
 
@@ -137,3 +139,91 @@ def test_an_empty_pipe_says_what_to_do(call):
     result = call("chat", text="")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "nothing to answer" in result.stderr
+
+
+POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "\x1b[2Jgreat")
+
+
+@pytest.fixture
+def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
+    """A tiny ranker stands where the shipped one is; nobody hears emotions, whose encoder is the real one."""
+    ranker, _ = tiny_ranker(tiny_encoder, cobert=CobertSettings(vectors=0.5))
+    folder = keep_ranker(ranker, tmp_path / "shipped ranker")
+    monkeypatch.setattr("listenwell.rankers.selector.SHIPPED", folder)
+    monkeypatch.setattr("listenwell.listener._annotators", lambda: None)
+
+
+@pytest.fixture
+def from_pool(shipped, tmp_path):
+    file = tmp_path / "pool.txt"
+    file.write_text("\n".join(POOL))
+
+    def run(command, *arguments, text=None):
+        options = ["--model", "retrieval", "--pool", str(file)]
+        return CliRunner().invoke(app, [command, *arguments, *options], input=text)
+
+    return run
+
+
+@pytest.mark.usefixtures("shipped")
+def test_of_several_candidates_the_ranker_chooses(call):
+    result = call("reply", "I am sad", "--seed", "4", "--candidates", "4", "--json")
+    assert result.exit_code == 0, result.exception
+    data = json.loads(result.stdout)
+    scores = [candidate["scores"]["cobert"] for candidate in data["candidates"]]
+    assert len(scores) == 4 and scores == sorted(scores, reverse=True)
+    assert data["reply"] == data["candidates"][0]["text"]
+    plain = call("reply", "I am sad", "--seed", "4", "--candidates", "4")
+    assert one_line(plain.stdout) == one_line(data["reply"])
+    alone = json.loads(call("reply", "I am sad", "--seed", "4", "--json").stdout)["reply"]
+    assert alone in [candidate["text"] for candidate in data["candidates"]]
+
+
+@pytest.mark.usefixtures("shipped")
+def test_a_chat_chooses_among_candidates_too(call):
+    result = call("chat", "--seed", "4", "--candidates", "4", text="I am sad\nMy dog died\n")
+    assert result.exit_code == 0 and len(result.stdout.splitlines()) == 2
+    reply = call("reply", "I am sad", "--seed", "4", "--candidates", "4").stdout
+    assert result.stdout.splitlines()[0] == one_line(reply)
+
+
+def test_a_reply_comes_from_a_pool(from_pool):
+    result = from_pool("reply", "my dog died", "--json")
+    assert result.exit_code == 0, result.exception
+    data = json.loads(result.stdout)
+    assert {candidate["text"] for candidate in data["candidates"]} == set(POOL)
+    assert data["model"].startswith("retrieval (cobert, ") and data["model"].endswith("pool.txt)")
+    assert set(data["candidates"][0]["scores"]) == {"first stage", "ranker"}
+    two = json.loads(from_pool("reply", "my dog died", "--json", "--candidates", "2").stdout)
+    assert two["candidates"] == data["candidates"][:2]
+    shown = from_pool("reply", "my dog died").stdout
+    assert one_line(shown) == one_line(data["reply"])
+
+
+def test_a_pool_can_be_chatted_with_and_is_not_obeyed(from_pool):
+    result = from_pool("chat", text="my dog died\n" * 4)
+    assert result.exit_code == 0, result.exception
+    # Nothing is said twice while the pool has something new.
+    assert sorted(result.stdout.splitlines()) == sorted(one_line(text) for text in POOL)
+    assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize("command", ["reply", "chat"])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--pool", "esconv"), "The model prompted has no pool. Leave pool out, or name another model."),
+        (("--candidates", "65"), "candidates is 65. Give 1 to 64."),
+        (("--model", "retrieval", "--pool", "nowhere.txt"), "no file and no corpus"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(command, options, message):
+    given = ["reply", "hi", *options] if command == "reply" else ["chat", *options]
+    result = CliRunner().invoke(app, given, input="hi\n")
+    assert isinstance(result.exception, ListenwellError)
+    assert message in str(result.exception)
+
+
+@pytest.mark.parametrize("command", [("reply", "hi"), ("chat",)])
+def test_no_candidates_are_no_number(command):
+    assert CliRunner().invoke(app, [*command, "--candidates", "0"]).exit_code == 2

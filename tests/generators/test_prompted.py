@@ -118,3 +118,49 @@ def test_replies_are_never_blank_and_their_pieces_add_up(prompted, seed):
 def test_the_same_seed_speaks_the_same_words(prompted):
     first, again, other = (prompted.speak(talk("Hi"), None, seed).candidates for seed in (5, 5, 6))
     assert first == again != other
+
+
+def of_several(prompted, count, **decoding):
+    config = replace(
+        prompted.config, candidates=count, decoding=replace(prompted.config.decoding, **decoding)
+    )
+    return Prompted(config, prompted.runtime)
+
+
+def said(speaker, seed, on_text=None):
+    return [candidate.text for candidate in speaker.speak(talk("I am sad"), None, seed, on_text).candidates]
+
+
+def test_several_replies_begin_with_the_one_that_is_said_alone(prompted):
+    for seed in (0, 5):
+        five, two = said(of_several(prompted, 5), seed), said(of_several(prompted, 2), seed)
+        assert len(five) == len(set(five)) == 5 and all(text.strip() for text in five)
+        assert two == five[:2]
+        assert said(prompted, seed) == five[:1]
+        assert said(of_several(prompted, 5), seed) == five
+    assert not set(said(of_several(prompted, 5), 0)) & set(said(of_several(prompted, 5), 5))
+
+
+def test_plans_with_neighbouring_seeds_do_not_say_the_same(prompted):
+    speaker = of_several(prompted, 3)
+    everything = [text for seed in range(4) for text in said(speaker, seed)]  # a listener's plans
+    assert len(set(everything)) == 12
+
+
+def test_the_same_words_are_proposed_once(prompted):
+    sure = of_several(prompted, 6, temperature=0.0)  # always the likeliest token
+    assert said(sure, 3) == said(of_several(prompted, 1, temperature=0.0), 3)
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_the_first_reply_is_heard_as_it_is_made(prompted, count):
+    pieces = []
+    found = said(of_several(prompted, count), 2, pieces.append)
+    assert len(found) == count
+    assert "".join(pieces) == found[0] and len(pieces) > 1
+
+
+@pytest.mark.parametrize("count", [0, -1, 65])
+def test_a_number_of_candidates_out_of_range_is_named(count):
+    with pytest.raises(InputError, match=rf"candidates is {count}\. Give 1 to 64"):
+        PromptedConfig(candidates=count)

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from listenwell.rankers import RANKERS
-from listenwell.rankers.blocks import match_in_blocks
+from listenwell.rankers.blocks import CPU_ROWS, match_in_blocks, states_in_groups
 from listenwell.rankers.config import DamSettings, RecurrentSettings
 from tests.rankers import checks
 
@@ -96,3 +96,58 @@ def test_what_is_kept_of_replies_is_enough(ranker):
         assert kept.values.shape == (17, 1, ranker.width)
     empty = ranker.states(checks.texts([[], [[5]]]))
     assert empty.pooled().mask.tolist() == [[False], [True]]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layout", [{}, {"before": 2, "between": 1, "padding": 5}, {"length": 40}], ids=str)
+def test_states_in_groups_are_those_of_all_at_once(ranker, layout):
+    found = []
+    for rows in (CONTEXTS, PERSONAS, REPLIES):
+        words = checks.texts(rows, **layout)
+        assert len(words) > CPU_ROWS  # so that there is more than one group
+        states, whole = states_in_groups(ranker, words), ranker.states(words)
+        assert states.words is words and states.values.shape == whole.values.shape
+        checks.near(states.values[words.mask], whole.values[words.mask])
+        found.append(states)
+    checks.near(ranker.match(*found), ranker.match(*given_states(ranker)))
+
+
+@torch.no_grad()
+def test_texts_without_words_are_read_in_groups_too(ranker):
+    # A whole group of nothing, then one with and without.
+    rows = [[[7, 8, 9]], *[[]] * (CPU_ROWS + 1), [[3, 4]], []]
+    words = checks.texts(rows)
+    states = states_in_groups(ranker, words)
+    assert states.values.isfinite().all()
+    checks.near(states.values[words.mask], ranker.states(words).values[words.mask])
+    assert states.mask.any(dim=1).tolist() == [bool(row) for row in rows]
+    nothing = states_in_groups(ranker, checks.texts([[]] * 10))
+    assert nothing.values.shape[:2] == (10, 1) and nothing.values.isfinite().all()
+
+
+def test_groups_are_cut_to_their_own_longest_text(monkeypatch):
+    ranker = checks.make(RANKERS.load("bi"), model="bi")
+    asked, real = [], ranker.states
+
+    def seen(words):
+        asked.append(tuple(words.tokens.shape))
+        return real(words)
+
+    monkeypatch.setattr(ranker, "states", seen)
+    states_in_groups(ranker, checks.texts(CONTEXTS))
+    lengths = sorted(len(row[0]) for row in CONTEXTS)
+    assert asked == [(8, lengths[7]), (5, lengths[12])] and lengths[7] < lengths[12]
+    asked.clear()
+    states_in_groups(ranker, checks.texts(CONTEXTS[:8]))
+    assert [rows for rows, _ in asked] == [8]  # few stay whole
+
+
+def test_gradients_through_groups_are_those_of_all_at_once():
+    slopes = []
+    for way in (states_in_groups, lambda ranker, words: ranker.states(words)):
+        ranker = checks.make(RANKERS.load("cobert"), checks.bert_body(), model="cobert")
+        parts = [way(ranker, checks.texts(rows)) for rows in (CONTEXTS, PERSONAS, REPLIES[:13])]
+        ranker.losses(*parts, torch.ones(13, 13, dtype=torch.bool)).sum().backward()
+        slopes.append(ranker.body.encoder.get_input_embeddings().weight.grad)
+    assert slopes[0].abs().sum() > 1e-3
+    torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-3)

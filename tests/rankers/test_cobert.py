@@ -186,6 +186,45 @@ def test_the_loss_for_vectors_is_a_bi_encoders_on_the_same_states():
     checks.near(checks.scores(mixed), checks.scores(plain))  # scores are CoBERT's all the same
 
 
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("among", "parts"),
+    [
+        (2, [slice(0, 2), slice(2, 4)]),
+        (3, [slice(0, 3), slice(3, 4)]),  # who is alone has nothing to choose: a loss of 0
+        (4, [slice(0, 4)]),
+        (9, [slice(0, 4)]),
+        (0, [slice(0, 4)]),
+    ],
+)
+@pytest.mark.parametrize("personas", [checks.PERSONAS, None], ids=["personas", "no personas"])
+def test_co_attention_can_choose_among_a_part_of_the_batch(among, parts, personas):
+    ranker = make(vectors=0.25, among=among)
+    rows = (checks.CONTEXTS, personas, checks.REPLIES)
+    given = [None if part is None else ranker.states(checks.texts(part)) for part in rows]
+    allowed = torch.ones(4, 4, dtype=torch.bool)
+    allowed[3, 0] = allowed[0, 1] = False  # one pair inside of the first part alone
+    scores = checks.scores(ranker, personas=personas) * 0.1
+    own = []
+    for part in parts:
+        for row in range(part.start, part.stop):
+            others = [scores[row, column] for column in range(part.start, part.stop) if allowed[row, column]]
+            own.append(torch.stack(others).exp().sum().log() - scores[row, row])
+    context, persona, replies = given
+    # Vectors choose among all, whatever the parts.
+    theirs = choice_losses(FIRST_SCALE * ranker.asked(context, persona) @ ranker.vectors(replies).T, allowed)
+    found = ranker.losses(*given, allowed, 0.1)
+    checks.near(found, 0.75 * torch.stack(own) + 0.25 * theirs)
+    blocks = [torch.stack(own[part]).mean() * (part.stop - part.start) / 4 for part in parts]
+    checks.near(found.mean(), 0.75 * sum(blocks) + 0.25 * theirs.mean())
+    if len(parts) > 1:  # fewer to choose among: less to lose
+        assert found.sum() < make(vectors=0.25).losses(*given, allowed, 0.1).sum() - 1e-3
+
+
+def test_parts_of_a_batch_learn():
+    checks.every_weight_learns(make(weighted=True, hops=(0, 1, 2, 3), pooling="both", vectors=0.3, among=2))
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -194,6 +233,9 @@ def test_the_loss_for_vectors_is_a_bi_encoders_on_the_same_states():
         ({"pooling": "min"}, "cobert.pooling is 'min'.*max, mean, both"),
         ({"vectors": 1.0}, "cobert.vectors is 1.0"),
         ({"vectors": -0.1}, "cobert.vectors is -0.1"),
+        ({"among": 8}, "cobert.among is 8.*together with cobert.vectors"),
+        ({"among": 1, "vectors": 0.5}, "cobert.among is 1.*Give 2 or more"),
+        ({"among": -2, "vectors": 0.5}, "cobert.among is -2"),
     ],
 )
 def test_wrong_settings_are_named(wrong, message):
