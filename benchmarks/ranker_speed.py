@@ -118,6 +118,19 @@ def memory(settings: dict[str, object], sentences: int | None, count: int) -> fl
     return float(found.stdout)
 
 
+def table_of(seconds: dict[str, float], peaks: dict[str, float], against: str) -> dict[str, dict[str, float]]:
+    """A row each: time and memory, and how many times those of one of them."""
+    return {
+        name: {
+            "milliseconds": round(1000 * seconds[name], 2),
+            "time_ratio": round(seconds[name] / seconds[against], 3),
+            "megabytes": round(peaks[name], 1),
+            "memory_ratio": round(peaks[name] / peaks[against], 3),
+        }
+        for name in seconds
+    }
+
+
 def _one(given: dict[str, object]) -> None:
     """In the process of its own: print the peak in MB above the imports."""
     import torch
@@ -145,27 +158,11 @@ def main() -> None:
     asked = contexts(chosen.count)
     seconds = times(SYSTEMS, dict.fromkeys(SYSTEMS, asked))
     peaks = {name: memory(settings, None, 5) for name, settings in SYSTEMS.items()}
-    rows = {
-        name: {
-            "milliseconds": round(1000 * seconds[name], 2),
-            "time_ratio": round(seconds[name] / seconds["Bi-encoder"], 3),
-            "megabytes": round(peaks[name], 1),
-            "memory_ratio": round(peaks[name] / peaks["Bi-encoder"], 3),
-        }
-        for name in SYSTEMS
-    }
+    rows = table_of(seconds, peaks, "Bi-encoder")
     by_persona = {str(n): {"model": "cobert", "persona": n, "persona_tokens": 448} for n in PERSONA}
     seconds = times(by_persona, {str(n): contexts(chosen.count, n) for n in PERSONA})
     peaks = {str(n): memory(by_persona[str(n)], n, 5) for n in PERSONA}
-    sentences = {
-        n: {
-            "milliseconds": round(1000 * seconds[n], 2),
-            "time_ratio": round(seconds[n] / seconds["0"], 3),
-            "megabytes": round(peaks[n], 1),
-            "memory_ratio": round(peaks[n] / peaks["0"], 3),
-        }
-        for n in by_persona
-    }
+    sentences = table_of(seconds, peaks, "0")
     result = {
         "candidates": CANDIDATES,
         "contexts": chosen.count,

@@ -17,6 +17,8 @@ from listenwell.records import Json, dumps
 
 MANIFEST = "checkpoint.json"
 FORMAT = 1
+BEST = "best"
+"""The folder in a training run's that holds its best checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,15 @@ def open_checkpoint(folder: Path, kind: str | None = None) -> Checkpoint:
                 "Copy the folder again, or make it anew.",
             )
     return Checkpoint(folder, found, sums)
+
+
+def find_checkpoint(folder: Path) -> Path:
+    """The checkpoint that a folder is, or a training run's best one; the folder itself where neither is."""
+    for place in (folder, folder / BEST):
+        bring_back(place)
+        if (place / MANIFEST).is_file():
+            return place
+    return folder
 
 
 def _manifest(folder: Path) -> dict[str, Json]:

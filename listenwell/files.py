@@ -99,7 +99,7 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
     The old folder is moved aside before the new one is moved in. A kill between the two moves leaves it
     under `.NAME.previous`, from where `recover` brings it back.
     """
-    folder = folder.expanduser()
+    folder = _named(folder.expanduser())
     with disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
@@ -128,6 +128,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
     except ModuleNotFoundError:  # Windows: two at once would do the work twice
         yield
         return
+    folder = _named(folder)
     with disk_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         lock = folder.with_name(f".{folder.name}.lock").open("wb")
@@ -141,6 +142,7 @@ def recover(folder: Path) -> None:
 
     Only for a folder that nobody else is writing now.
     """
+    folder = _named(folder)
     for leftover in folder.parent.glob(f".{folder.name}.*.part"):
         shutil.rmtree(leftover, ignore_errors=True)
     bring_back(folder)
@@ -148,9 +150,13 @@ def recover(folder: Path) -> None:
 
 def bring_back(folder: Path) -> None:
     """Put the previous folder in its place again if a kill left only that."""
-    previous = _previous(folder)
-    if not folder.exists() and previous.exists():
+    if not folder.exists() and (previous := _previous(_named(folder))).exists():
         previous.rename(folder)
+
+
+def _named(folder: Path) -> Path:
+    """The same folder by a name that neighbours can be named after: `.` and `..` are none."""
+    return folder if folder.name not in ("", "..") else folder.resolve()
 
 
 def _previous(folder: Path) -> Path:

@@ -34,6 +34,11 @@ def dumps(data: Json) -> str:
     return text
 
 
+def indented(data: Json) -> str:
+    """JSON with a line for each value, for files that people read."""
+    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+
+
 class Record:
     """Gives a frozen dataclass `to_dict`, `from_dict`, `to_json` and `from_json`."""
 

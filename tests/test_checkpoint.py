@@ -2,10 +2,11 @@ import json
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from listenwell.checkpoint import FORMAT, MANIFEST, open_checkpoint, writing
+from listenwell.checkpoint import BEST, FORMAT, MANIFEST, find_checkpoint, open_checkpoint, writing
 from listenwell.errors import CheckpointError
 
 
@@ -24,6 +25,38 @@ def test_what_was_saved_is_opened(saved):
     assert found.kind == "tiny"
     assert found.config() == {"width": 3}
     assert found.path("sub/weights").read_bytes() == bytes(range(256))
+
+
+@pytest.mark.parametrize(("here", "folder"), [(".", "."), (".", ""), ("sub", ".."), ("sub", "../.")])
+def test_it_is_opened_from_within(saved, monkeypatch, here, folder):
+    monkeypatch.chdir(saved / here)
+    assert open_checkpoint(Path(folder)).config() == {"width": 3}
+
+
+def test_a_folder_without_a_name_is_no_checkpoint():
+    with pytest.raises(CheckpointError, match=f"has no {MANIFEST}"):
+        open_checkpoint(Path("/"))
+
+
+def test_it_is_written_where_one_stands(saved, monkeypatch):
+    monkeypatch.chdir(saved)
+    with writing(Path(), "tiny") as aside:
+        (aside / "config.json").write_text('{"width": 4}')
+    assert open_checkpoint(saved).config() == {"width": 4}
+    assert [path.name for path in saved.parent.iterdir()] == ["model"]
+
+
+def test_a_run_is_known_by_its_best(saved, tmp_path):
+    run = tmp_path / "run"
+    assert find_checkpoint(saved) == saved
+    assert find_checkpoint(run) == run  # there is none: what opens it says so
+    run.mkdir()
+    assert find_checkpoint(run) == run
+    saved.rename(run / BEST)
+    assert find_checkpoint(run) == find_checkpoint(run / BEST) == run / BEST
+    # A kill in the middle of writing left the previous one only.
+    (run / BEST).rename(run / f".{BEST}.previous")
+    assert find_checkpoint(run) == run / BEST and open_checkpoint(run / BEST).kind == "tiny"
 
 
 def test_every_byte_counts(saved):

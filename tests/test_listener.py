@@ -213,7 +213,7 @@ def test_a_pool_answers_end_to_end(shipped, tmp_path, as_path):
     assert [candidate.text for candidate in reply.candidates] == [text for _, text in expected]
     assert reply.text == expected[0][1] and pieces == [reply.text]
     assert dict(reply.candidates[0].scores)["ranker"] == pytest.approx(-expected[0][0], abs=1e-3)
-    assert reply.model == f"retrieval (cobert, {file})"
+    assert reply.model == f"retrieval (cobert, {file.name})"
     assert reply == replace(listener.reply("my dog died", seed=2), seed=1, timings=reply.timings)
     # A persona is heard, and what was said is not said again.
     known = listener.reply("my dog died", persona=["i am happy"], seed=1)

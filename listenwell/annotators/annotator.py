@@ -28,7 +28,7 @@ from listenwell.annotators.model import Ear, load_ear, probabilities
 from listenwell.annotators.rationales import shown_parts
 from listenwell.annotators.turn_factors import with_factors
 from listenwell.annotators.views import View, context_view, encode_views
-from listenwell.checkpoint import MANIFEST
+from listenwell.checkpoint import MANIFEST, find_checkpoint
 from listenwell.dialogue import Dialogue, Reading, Scored
 from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.files import hash_files
@@ -159,9 +159,8 @@ class Annotator:
 
 def find_ears(folder: Path) -> list[Path]:
     """The checkpoint that a folder is, a training run's best one, or those that lie in it."""
-    for place in (folder, folder / "best"):
-        if (place / MANIFEST).is_file():
-            return [place]
+    if ((one := find_checkpoint(folder)) / MANIFEST).is_file():
+        return [one]
     if found := sorted(file.parent for file in folder.glob(f"*/{MANIFEST}")):
         return found
     raise CheckpointError(f"{folder} holds no annotators.", "Name a folder that `listenwell train` made.")

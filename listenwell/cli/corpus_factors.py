@@ -63,7 +63,7 @@ def factors(
     from listenwell.evaluation.factors import analyse
     from listenwell.evaluation.sample import Sampling
     from listenwell.files import written_whole
-    from listenwell.records import dumps
+    from listenwell.records import dumps, indented
 
     need_matplotlib()  # before the long work
     source = _source(name, split, path, annotated)
@@ -84,7 +84,7 @@ def factors(
         **result["conditions"],
     }
     for file, text in (
-        ("factors.json", _indented(result)),
+        ("factors.json", indented(result)),
         ("factors.md", page(analysis, facts, [(figure, CAPTIONS[figure]) for figure in drawn])),
     ):
         with written_whole(folder / file) as written:
@@ -320,12 +320,6 @@ def _result(work: _Work, analysis: "Analysis", seed: int) -> dict[str, Any]:
         "versions": dict(around["versions"]),  # type: ignore[call-overload]
         **analysis.to_dict(),
     }
-
-
-def _indented(result: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(result, ensure_ascii=False, indent=1) + "\n"
 
 
 def _show(analysis: "Analysis") -> None:

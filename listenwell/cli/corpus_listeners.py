@@ -50,7 +50,7 @@ def listeners(
     from listenwell.evaluation.listener_figures import draw, finding
     from listenwell.evaluation.listeners import need_scikit_learn
     from listenwell.files import written_whole
-    from listenwell.records import dumps
+    from listenwell.records import dumps, indented
 
     need_matplotlib()  # before the long work
     need_scikit_learn()
@@ -61,7 +61,7 @@ def listeners(
     heading = f"{name} {'+'.join(work.splits)} · replies: {comparison.replies:,}"
     draw(comparison, heading, folder)
     with written_whole(folder / "listeners.json") as file:
-        file.write(_indented(result).encode())
+        file.write(indented(result).encode())
     if as_json:
         typer.echo(dumps(result))
     else:
@@ -183,12 +183,6 @@ def _result(work: _Work, comparison: "Comparison", runs: int, least: int, seed: 
         "versions": dict(around["versions"]),  # type: ignore[call-overload]
         **comparison.to_dict(),
     }
-
-
-def _indented(result: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(result, ensure_ascii=False, indent=1) + "\n"
 
 
 def _remarks(comparison: "Comparison") -> list[str]:

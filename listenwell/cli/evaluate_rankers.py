@@ -54,7 +54,7 @@ def of_rankers(
 
 
 def ensemble(
-    member: Annotated[list[Path], typer.Argument(help="Checkpoints of rankers (or of a generator).")],
+    member: Annotated[list[Path], typer.Argument(help="Runs or checkpoints of rankers (or of a generator).")],
     out: Annotated[Path, typer.Option(help="The ensemble's folder.")],
     corpus: Annotated[
         str, typer.Option(help="Whose pools the weights are fitted on.")

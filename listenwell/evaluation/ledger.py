@@ -4,7 +4,6 @@ Every number that stands in the docs comes from a result.json written here. Stan
 machines write results too.
 """
 
-import json
 import os
 import platform
 import shlex
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from listenwell.errors import InputError
 from listenwell.files import written_whole
-from listenwell.records import Record, pairs
+from listenwell.records import Record, indented, pairs
 
 PACKAGES = (
     "listenwell",
@@ -94,7 +93,7 @@ def surroundings() -> dict[str, object]:
 def write_result(result: Result, file: Path) -> None:
     """Write a result.json, indented for people to read."""
     with written_whole(file) as out:
-        out.write((json.dumps(result.to_dict(), ensure_ascii=False, indent=1) + "\n").encode())
+        out.write(indented(result.to_dict()).encode())
 
 
 def read_result(file: Path) -> Result:

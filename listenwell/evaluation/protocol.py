@@ -113,20 +113,32 @@ def _perplexity(listener: Listener, examples: Iterable[Example]) -> Perplexity |
 
 
 def _listener_conditions(listener: Listener) -> dict[str, str]:
-    """The listener's switches; settings are written out whole, those at their defaults too."""
+    """The listener's switches; settings are written out whole, those at their defaults too.
+
+    What a generator says of itself (`conditions()`) stands for settings of the same names.
+    """
     config = getattr(listener.speak, "config", None)
     settings = asdict(config) if is_dataclass(config) and not isinstance(config, type) else {}
     decoding = settings.pop("decoding", None)
     places = ("understand", "plan", "choose", "guard")
     filled = [place for place in places if getattr(listener, place)]
-    return {
+    own: dict[str, str] = getattr(listener.speak, "conditions", dict)()
+    chooser = {"chooser": _chooser(listener.choose)} if listener.choose else {}
+    found = {
         "model": listener.speak.name,
         "decoding": _flat(decoding) if isinstance(decoding, dict) else "the model's own",
         "factors": "predicted" if listener.plan else "none",
         "pool": "none: replies were generated",
         "places filled": ", ".join(["speak", *filled]),
-        "settings": dumps(settings),
+        "settings": dumps({name: value for name, value in settings.items() if name not in own}),
     }
+    return found | chooser | own
+
+
+def _chooser(choose: object) -> str:
+    """A ranker by its name and key; who has none is called by its class."""
+    name, key = getattr(choose, "name", type(choose).__name__), getattr(choose, "key", None)
+    return f"{name}, key {key}" if key else str(name)
 
 
 def _flat(settings: Mapping[str, object]) -> str:

@@ -3,28 +3,11 @@
 A number stands beside ours only where system and metric are the same; the others are rows of their own.
 """
 
-from dataclasses import dataclass
-
+from listenwell.evaluation.published_number import Published
 from listenwell.evaluation.published_ranking import FIGURES as RANKING_FIGURES
 from listenwell.evaluation.published_understanding import FIGURES
 
 REPLIES, PERPLEXITY, UNDERSTANDING = "replies", "perplexity", "understanding"
-
-
-@dataclass(frozen=True)
-class Published:
-    """One number that someone else printed."""
-
-    task: str
-    system: str
-    metric: str
-    """A name of `units.METRICS`, in its unit."""
-    value: float
-    source: str
-    conditions: str
-    beside: str = ""
-    """Which of our rows it is held against, where that is not of the same name."""
-
 
 _ED = "Rashkin et al. 2019, Table 1"
 _MEED2 = "Xie & Pu 2021, Table 3, ED"
@@ -86,5 +69,5 @@ PUBLISHED: tuple[Published, ...] = (
         Published(UNDERSTANDING, f"{question}: {who}", metric, value, source, said, f"{question}: annotators")
         for question, who, metric, value, source, said in FIGURES
     ),
-    *(Published(*figure) for figure in RANKING_FIGURES),
+    *RANKING_FIGURES,
 )

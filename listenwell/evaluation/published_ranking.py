@@ -4,7 +4,7 @@ Each row stands beside ours of the same system. PEC can be read but not download
 it, its rows stand beside ours on Synthetic-Persona-Chat, the corpus here with personas, without a gap.
 """
 
-from typing import NamedTuple
+from listenwell.evaluation.published_number import Published
 
 RANKING, TRANSFER = "ranking", "transfer"
 PERSONA_SENTENCES, SWAPPED_SHARE = "persona sentences", "swapped share"
@@ -24,19 +24,7 @@ _VALID = "valid; another corpus (Reddit); BERT base, 5 times our encoder, but fo
 _COST = "inference on a V100, against its Bi-encoder; 10 persona sentences"
 
 
-class Figure(NamedTuple):
-    """A printed number; the fields are those of `published.Published`."""
-
-    task: str
-    system: str
-    metric: str
-    value: float
-    source: str
-    conditions: str
-    beside: str = ""
-
-
-def _empathetic() -> list[Figure]:
+def _empathetic() -> list[Published]:
     rows = (
         ("Transformer, pre-trained alone", 43.25, f"{_SMALL}, not fine-tuned", ""),
         ("Transformer, fine-tuned", 56.90, _SMALL, "Transformer from scratch"),
@@ -48,7 +36,7 @@ def _empathetic() -> list[Figure]:
         ("BERT, TopicPrepend-1", 65.96, _LARGE, "Bi-encoder with TopicPrepend-1"),
     )
     return [
-        Figure(RANKING, f"{ED}: {name}", "R@1", value, _ED, said, f"{ED}: {ours}" if ours else "")
+        Published(RANKING, f"{ED}: {name}", "R@1", value, _ED, said, f"{ED}: {ours}" if ours else "")
         for name, value, said, ours in rows
     ]
 
@@ -83,9 +71,9 @@ _TABLE_5 = {
 _NOT_PRETRAINED = ("BoW", "HLSTM", "DIM")
 
 
-def _baselines() -> list[Figure]:
+def _baselines() -> list[Published]:
     return [
-        Figure(
+        Published(
             RANKING,
             f"{corpus}: {system}",
             name,
@@ -104,9 +92,9 @@ TEST_DOMAINS = ("happy", "offmychest", PEC)
 _TABLE_6 = {"happy": (36.2, 41.2, 40.5), "offmychest": (28.8, 47.0, 38.4), PEC: (37.0, 47.5, 45.1)}
 
 
-def _transfer() -> list[Figure]:
+def _transfer() -> list[Published]:
     return [
-        Figure(TRANSFER, f"{test}: CoBERT trained on {train}", "R@1", value, f"{_PEC} 6", _BERT)
+        Published(TRANSFER, f"{test}: CoBERT trained on {train}", "R@1", value, f"{_PEC} 6", _BERT)
         for train, values in _TABLE_6.items()
         for test, value in zip(TEST_DOMAINS, values, strict=True)
     ]
@@ -129,9 +117,9 @@ _TABLE_7 = {
 _COLUMNS = ("R@1", "MRR", "time_ratio", "memory_ratio")
 
 
-def _ablations() -> list[Figure]:
+def _ablations() -> list[Published]:
     return [
-        Figure(
+        Published(
             RANKING,
             f"PEC, validation: {system}",
             name,
@@ -155,11 +143,11 @@ _TABLE_8 = {
 }
 
 
-def _sentences() -> list[Figure]:
+def _sentences() -> list[Published]:
     said = "CoBERT on BERT base, valid; another corpus (Reddit)"
     cost = "CoBERT on BERT base; inference on a V100, against no persona"
     return [
-        Figure(
+        Published(
             PERSONA_SENTENCES,
             f"PEC, validation: {sentences(count)}",
             name,
@@ -178,11 +166,11 @@ def sentences(count: int) -> str:
     return f"{count} sentence{'' if count == 1 else 's'}"
 
 
-def _gains() -> list[Figure]:
+def _gains() -> list[Published]:
     said = "CoBERT on BERT base, valid; 150,000 conversations to learn from; 10 sentences against none"
     rows = ((PEC, "CASUAL", 3.77), (PEC, PEC, 6.32), ("CASUAL", "CASUAL", 3.44), ("CASUAL", PEC, 3.31))
     return [
-        Figure(
+        Published(
             SWAPPED_SHARE,
             f"{test}: trained on {train} alone",
             "persona_gain",
@@ -194,7 +182,7 @@ def _gains() -> list[Figure]:
     ]
 
 
-FIGURES: tuple[Figure, ...] = (
+FIGURES: tuple[Published, ...] = (
     *_empathetic(),
     *_baselines(),
     *_ablations(),

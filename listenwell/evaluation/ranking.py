@@ -61,7 +61,8 @@ def fit_ensemble(members: Sequence[Path], given: Pools, folder: Path, out: Path)
     """Fit the members' weights on validation pools and write the ensemble as a checkpoint of its own.
 
     Args:
-        members: their checkpoints; the folder's name (or its run's, for `best`) is the member's.
+        members: their checkpoints, or runs that hold one as `best`; the folder's name (or its run's, for
+            `best`) is the member's.
         given: the pools to fit on; never the test split's.
         folder: where scores are kept.
         out: the ensemble's folder, in which the members are copied; an ensemble that is there is replaced.
@@ -69,9 +70,10 @@ def fit_ensemble(members: Sequence[Path], given: Pools, folder: Path, out: Path)
     if given.split == "test":
         raise InputError("An ensemble is not fitted on the test split.", "Fit it on valid.")
     out = out.expanduser()
-    _check_place(out, members)
-    places = [place.resolve() for place in members]  # `.` and `..` are no names
-    names = [place.parent.name if place.name == "best" else place.name for place in places]
+    # `.` and `..` are no names.
+    places = [checkpoint.find_checkpoint(place.expanduser()).resolve() for place in members]
+    _check_place(out, places)
+    names = [place.parent.name if place.name == checkpoint.BEST else place.name for place in places]
     if len(set(names)) != len(names):
         raise InputError(
             f"Two members are called alike: {', '.join(names)}.", "Give folders of different names."
@@ -112,8 +114,13 @@ def _kind(witness: Witness) -> str:
 
 
 def _check_place(out: Path, members: Sequence[Path]) -> None:
-    """What is written replaces what is there: nothing but an older ensemble may be, and no member around."""
-    if any(out.resolve().is_relative_to(member.resolve()) for member in members):
+    """What is written replaces what is there: nothing but an older ensemble may be, and no member around.
+
+    Args:
+        out: the place.
+        members: resolved.
+    """
+    if any(out.resolve().is_relative_to(member) for member in members):
         raise InputError(f"{out} is a member, or inside of one.", "Name another folder.")
     if not out.exists():
         return

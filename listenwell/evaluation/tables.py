@@ -11,7 +11,8 @@ from listenwell.errors import InputError
 from listenwell.evaluation.ledger import Result, read_result
 from listenwell.evaluation.markdown import Grid
 from listenwell.evaluation.peers import HUMAN
-from listenwell.evaluation.published import PUBLISHED, Published
+from listenwell.evaluation.published import PUBLISHED
+from listenwell.evaluation.published_number import Published
 from listenwell.evaluation.units import BITS, COMPOUND, COSINE, METRICS, PERCENT, PERPLEXITY, Metric, metric
 
 GROUPS = {

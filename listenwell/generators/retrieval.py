@@ -53,6 +53,15 @@ class Retrieval:
 
         return cls(config, PoolSearch.open(Selector.load(weights or config.ranker), pool))
 
+    def conditions(self) -> dict[str, str]:
+        """What a result says of it; pool and ranker by what they hold, wherever they lie."""
+        index, ranker = self.search.index, self.search.selector
+        return {
+            "decoding": "none: replies are chosen",
+            "pool": f"{index.name}, {index.contents.count:,} replies, sha256 {index.key.pool}",
+            "ranker": f"{ranker.name}, key {ranker.key}",
+        }
+
     def speak(
         self,
         dialogue: Dialogue,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from listenwell.checkpoint import Checkpoint, open_checkpoint
+from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
 from listenwell.evaluation.metrics import Perplexity, perplexity_of
@@ -43,13 +43,13 @@ class Vanilla(Prompted):
 
     @classmethod
     def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Vanilla":
-        """Load a checkpoint that training wrote: a whole model, or an adapter for the base model."""
+        """Load a run, or a checkpoint that it wrote: a whole model, or an adapter for the base model."""
         if weights is None:
             raise WeightsError(
                 "The model vanilla has no weights of its own.",
                 "Train some with `listenwell train recipes/vanilla.yaml`, then: --weights runs/vanilla/best",
             )
-        checkpoint = open_checkpoint(weights, KIND)
+        checkpoint = open_checkpoint(find_checkpoint(weights), KIND)
         folder = checkpoint.folder
         speaker = cls(config, runtime_of(checkpoint), f"vanilla ({folder.resolve().parent.name})")
         speaker._folder = folder

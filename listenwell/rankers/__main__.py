@@ -1,4 +1,4 @@
-"""`python -m listenwell.rankers CHECKPOINT … --out FOLDER`: scores of every pool, on a machine that is bare.
+"""`python -m listenwell.rankers RUN … --out FOLDER`: scores of every pool, on a machine that is bare.
 
 `listenwell evaluate rankers` and `listenwell ensemble` find them there and need no second hour for them.
 """
@@ -14,7 +14,7 @@ from listenwell.rankers.scoring import Pools, pool_scores, ranks
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m listenwell.rankers", description=__doc__)
-    parser.add_argument("checkpoint", type=Path, nargs="+")
+    parser.add_argument("run", type=Path, nargs="+", help="or a checkpoint")
     parser.add_argument("--out", type=Path, required=True, help="the folder for the scores")
     parser.add_argument("--corpus", default="empathetic_dialogues")
     parser.add_argument("--split", nargs="+", default=["valid", "test"])
@@ -22,7 +22,7 @@ if __name__ == "__main__":
     parser.add_argument("--unshuffled", action="store_true", help="the test split's neighbours too")
     chosen = parser.parse_args()
     try:
-        for folder in chosen.checkpoint:
+        for folder in chosen.run:
             witness = load_witness(folder)
             for split in chosen.split:
                 for shuffled in (True, False) if chosen.unshuffled and split == "test" else (True,):

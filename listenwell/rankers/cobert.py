@@ -1,5 +1,6 @@
 """CoBERT (Zhong et al. 2020, §4): co-attention in two hops between context and reply, persona and reply."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -51,8 +52,7 @@ class CoBERT(Ranker):
         if not (share := self.config.cobert.vectors):
             return super().losses(context, persona, replies, allowed, scale)
         own = []
-        for first in range(0, len(context), self.config.cobert.among or len(context)):
-            part = slice(first, first + (self.config.cobert.among or len(context)))
+        for part in _rows(len(context), self.config.cobert.among or len(context)):
             theirs = persona[part] if persona is not None else None
             own.append(super().losses(context[part], theirs, replies[part], allowed[part, part], scale))
         found = FIRST_SCALE * self.asked(context, persona) @ self.vectors(replies).T
@@ -127,6 +127,12 @@ class CoBERT(Ranker):
                 second_y = torch.einsum("xyn,ynd->xyd", over_reply, replies.values)
                 found[f"hop {hop}"] = (second_x * second_y).sum(dim=-1)
         return found
+
+
+def _rows(count: int, most: int) -> Iterator[slice]:
+    """Parts of so many rows; a last one alone would have nothing to choose among, and joins those before."""
+    ends = [*range(most, count - 1, most), count]
+    yield from map(slice, [0, *ends], ends)
 
 
 def _filled(states: States) -> torch.Tensor:

@@ -46,7 +46,8 @@ class CobertSettings(Record):
 
     among: int = 0
     """With vectors: co-attention chooses among so many replies of a batch at a time, which is where its work
-    is, while vectors choose among all; 0 lets both choose among all."""
+    is, while vectors choose among all; a last one that would be alone joins those before. 0 lets both choose
+    among all."""
 
     def __post_init__(self) -> None:
         if self.among and (self.among < 2 or not self.vectors):

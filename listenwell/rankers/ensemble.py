@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
+from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
 from listenwell.rankers.witness import RankerWitness, Witness
@@ -49,15 +49,20 @@ class Ensemble:
 
 
 def load_witness(folder: Path, weights: Path | None = None) -> Witness:
-    """Whatever a checkpoint holds: an ensemble, a ranker, or a generator that ranks by likelihood."""
-    saved = open_checkpoint(folder)
+    """Whatever a checkpoint holds: an ensemble, a ranker, or a generator that ranks by likelihood.
+
+    Args:
+        folder: the checkpoint, or a training run that holds one as `best`.
+        weights: the encoder's own folder, where it is not the installed one.
+    """
+    saved = open_checkpoint(find_checkpoint(folder))
     if saved.kind == KIND:
         return _load_ensemble(saved, weights)
     if saved.kind == "causal":
         from listenwell.rankers.likelihood import Likelihood
 
-        return Likelihood.load(folder)
-    return RankerWitness.load(folder, weights)
+        return Likelihood.load(saved.folder)
+    return RankerWitness.load(saved.folder, weights)
 
 
 def _load_ensemble(saved: Checkpoint, weights: Path | None) -> Ensemble:

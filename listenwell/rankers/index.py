@@ -148,6 +148,7 @@ class Index:
     """A pool that is ready to be searched."""
 
     name: str
+    """The pool's, for people; `key.pool` tells it from others."""
     folder: Path
     key: Key
     contents: Contents

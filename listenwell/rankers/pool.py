@@ -23,7 +23,7 @@ class Pool(ABC):
     """Replies to choose from, one by one, each once.
 
     Args:
-        name: for people.
+        name: for people and results: no place on a machine.
         longest: characters of the longest reply that is kept.
     """
 
@@ -75,7 +75,7 @@ class FilePool(Pool):
     """
 
     def __init__(self, file: Path, longest: int = LONGEST) -> None:
-        super().__init__(str(file), longest)
+        super().__init__(file.name, longest)
         self.file = file
         self.report = LineReport()
 
@@ -84,7 +84,7 @@ class FilePool(Pool):
         try:
             return {"file": sha256(self.file), "named": "jsonl" if is_named_so else "text"}
         except OSError as error:
-            raise _unreadable(self.name, error) from error
+            raise _unreadable(str(self.file), error) from error
 
     def _found(self) -> Iterator[tuple[str, str]]:
         lines = _Lines(self.file)

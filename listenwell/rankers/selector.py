@@ -33,10 +33,7 @@ class Selector:
             folder: a checkpoint, or a training run that holds one as `best`.
             weights: the encoder's own folder, where it is not the installed one.
         """
-        chosen = folder or SHIPPED
-        if not (chosen / "checkpoint.json").is_file() and (chosen / "best").is_dir():
-            chosen = chosen / "best"
-        return cls(load_witness(chosen, weights))
+        return cls(load_witness(folder or SHIPPED, weights))
 
     @property
     def width(self) -> int:

@@ -1,6 +1,7 @@
 """A trained ranker that is asked about dialogues: text in, scores out."""
 
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -10,6 +11,7 @@ from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
 from listenwell.files import hash_files
+from listenwell.weights import HUB_FILES, find_weights
 
 if TYPE_CHECKING:
     from listenwell.rankers.base import Ranker
@@ -21,7 +23,8 @@ class Witness(Protocol):
 
     name: str
     key: str
-    """sha256 over what shapes the scores."""
+    """sha256 over what shapes the scores. Not where they are made: those of a GPU and of a CPU differ by
+    rounding only, and share a key."""
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """Every reply for every context: (contexts, replies) float32, the higher the better."""
@@ -51,7 +54,11 @@ class RankerWitness:
         ranker, inputs = load_ranker(folder, weights)
         if torch.cuda.is_available():
             ranker = ranker.cuda()
-        return cls(ranker, inputs, ranker.config.model, checkpoint_key(folder))
+        key = checkpoint_key(folder)
+        if weights is not None:  # the checkpoint's own sums say nothing of another encoder
+            encoder = find_weights(ranker.config.base, weights)
+            key = sha256(f"{key} {hash_files(encoder / name for name in HUB_FILES)}".encode()).hexdigest()
+        return cls(ranker, inputs, ranker.config.model, key)
 
     @property
     def gives_vectors(self) -> bool:

@@ -167,7 +167,7 @@ class Trainer:
 
     def _save_best(self, metrics: dict[str, float]) -> None:
         if self.processes.is_first:
-            with checkpoint.writing(self.recipe.output / "best", self.task.kind) as folder:
+            with checkpoint.writing(self.recipe.output / checkpoint.BEST, self.task.kind) as folder:
                 self.task.save(folder)
                 write_recipe(self.recipe, folder / "recipe.yaml")
                 result = {"valid": metrics, "step": self.progress.steps}
@@ -195,7 +195,7 @@ class Trainer:
         last = self.recipe.output / "last"
         if self.processes.is_first:
             recover(last)
-            recover(self.recipe.output / "best")
+            recover(self.recipe.output / checkpoint.BEST)
         self.processes.wait()
         if last.exists():
             checkpoint.open_checkpoint(last, TRAINING)
@@ -207,7 +207,7 @@ class Trainer:
 
     def best(self) -> checkpoint.Checkpoint:
         """The best checkpoint of the run so far."""
-        return checkpoint.open_checkpoint(self.recipe.output / "best", self.task.kind)
+        return checkpoint.open_checkpoint(self.recipe.output / checkpoint.BEST, self.task.kind)
 
     def _best_metrics(self) -> dict[str, float]:
         saved = json.loads(self.best().path("metrics.json").read_text(encoding="utf-8"))

@@ -159,6 +159,16 @@ def test_a_member_is_called_by_its_folder_wherever_one_stands(members, scores, t
     assert list(checkpoint.open_checkpoint(tmp_path / "alone").config()["members"]) == ["second"]
 
 
+def test_a_run_is_a_member_by_its_best(members, scores, tmp_path):
+    found = fit_ensemble([tmp_path / "first", tmp_path / "second"], VALID, scores, tmp_path / "both")
+    assert [member.key for member in found.witnesses] == [checkpoint_key(place) for place in members]
+    saved = checkpoint.open_checkpoint(tmp_path / "both")
+    assert list(saved.config()["members"]) == ["first", "second"]
+    assert {"second/config.json", "second/adapter_model.safetensors"} <= set(saved.sums)
+    assert load_witness(tmp_path / "both").key == found.key
+    assert load_witness(tmp_path / "second").key == found.witnesses[1].key
+
+
 def test_the_test_split_is_never_fitted_on(members, scores, tmp_path):
     with pytest.raises(InputError, match=r"not fitted on the test split\. Fit it on valid"):
         fit_ensemble(members, Pools(CORPUS), scores, tmp_path / "both")

@@ -1,6 +1,7 @@
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.markdown import Grid
-from listenwell.evaluation.published import PUBLISHED, Published
+from listenwell.evaluation.published import PUBLISHED
+from listenwell.evaluation.published_number import Published
 from listenwell.evaluation.tables import GROUPS, figure_grids, gap_grid, in_order
 from listenwell.evaluation.units import METRICS, metric, units
 

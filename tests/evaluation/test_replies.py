@@ -14,7 +14,11 @@ from listenwell.evaluation.replies import claim, example_id, generate_replies, m
 from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.units import METRICS, REPLY_GROUPS
 from listenwell.generators.base import Speech
+from listenwell.generators.retrieval import Retrieval, RetrievalConfig
 from listenwell.listener import Listener
+from listenwell.rankers.pool import find_pool
+from listenwell.rankers.search import PoolSearch
+from tests.rankers.pool_fake import FakeSelector
 
 SAMPLES = Path(__file__).parents[1] / "data"
 HUMAN = ["I am so sorry to hear that.", "That is great!", "How sad, what happened?"]
@@ -48,6 +52,34 @@ def corpus():
 @pytest.fixture
 def examples(corpus):
     return list(enumerate(corpus.examples("train")))
+
+
+class Chooser:
+    name, key = "cobert", "0f" * 32
+
+    def choose(self, dialogue, candidates):
+        return tuple(candidates)
+
+
+def test_who_chooses_and_from_what_is_named(embedder, corpus, tmp_path):
+    def conditions(listener, folder):
+        run = Run(corpus, "train", Sampling(2), tmp_path / folder)
+        return dict(evaluate_listener(listener, run, embedder).conditions)
+
+    plain = conditions(Listener(Echo()), "plain")
+    assert plain["pool"] == "none: replies were generated" and "chooser" not in plain
+    chosen = conditions(Listener(Echo(), choose=Chooser()), "chosen")
+    assert chosen == plain | {"chooser": f"cobert, key {'0f' * 32}", "places filled": "speak, choose"}
+    file = tmp_path / "mine.txt"
+    file.write_text("Oh.\nHow sad!\n")
+    search = PoolSearch.open(FakeSelector(), find_pool(str(file)))
+    # The ranker's folder is no part of the result, what it holds is.
+    config = RetrievalConfig(pool=str(file), ranker=tmp_path / "ranker", top=1)
+    found = conditions(Listener(Retrieval(config, search)), "pool")
+    assert found["pool"] == f"mine.txt, 2 replies, sha256 {find_pool(str(file)).hash}"
+    assert found["ranker"] == "fake, key fake key" and found["decoding"] == "none: replies are chosen"
+    assert json.loads(found["settings"]) == {"top": 1, "candidates": 100, "longest": 1000}
+    assert str(tmp_path) not in str(found)
 
 
 def test_every_reply_metric_is_measured_and_has_a_unit(embedder):

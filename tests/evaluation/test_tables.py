@@ -10,7 +10,8 @@ from listenwell.errors import InputError
 from listenwell.evaluation.ledger import Result, read_result, write_result
 from listenwell.evaluation.markdown import Grid
 from listenwell.evaluation.page import page_problems, results_page, write_page
-from listenwell.evaluation.published import PUBLISHED, Published
+from listenwell.evaluation.published import PUBLISHED
+from listenwell.evaluation.published_number import Published
 from listenwell.evaluation.tables import condition_grid, figure_grids, gap_grid, read_results, tasks
 from listenwell.evaluation.units import METRICS, REPLY_GROUPS, metric
 

@@ -3,11 +3,7 @@ import torch
 
 from listenwell.rankers import RANKERS
 from listenwell.rankers.blocks import CPU_ROWS, match_in_blocks, states_in_groups
-from listenwell.rankers.config import DamSettings, RecurrentSettings
 from tests.rankers import checks
-
-SMALL = {"dam": DamSettings(1, (4, 3)), "recurrent": RecurrentSettings(4)}
-BODIES = {"words": checks.word_body, "bert": checks.bert_body}
 
 
 def drawn(rows, longest, seed, least=1):
@@ -23,10 +19,10 @@ def drawn(rows, longest, seed, least=1):
 CONTEXTS, PERSONAS, REPLIES = drawn(13, 12, 1), drawn(13, 9, 2, least=0), drawn(17, 7, 3)
 
 
-@pytest.fixture(params=[(model, body) for model in RANKERS for body in BODIES], ids="-".join)
+@pytest.fixture(params=[(model, body) for model in RANKERS for body in checks.BODIES], ids="-".join)
 def ranker(request):
     model, body = request.param
-    return checks.make(RANKERS.load(model), BODIES[body](), model=model, **SMALL)
+    return checks.make(model, checks.BODIES[body]())
 
 
 def given_states(ranker, **layout):
@@ -47,7 +43,7 @@ def test_blocks_give_the_same_as_all_at_once(ranker):
 
 
 def test_blocks_are_cut_to_their_own_longest_text(monkeypatch):
-    ranker = checks.make(RANKERS.load("bi"), model="bi")
+    ranker = checks.make("bi")
     context, persona, replies = given_states(ranker)
     asked, real = [], ranker.match
 
@@ -69,7 +65,7 @@ def test_blocks_are_cut_to_their_own_longest_text(monkeypatch):
 
 
 def test_gradients_are_those_of_all_at_once():
-    ranker = checks.make(RANKERS.load("cobert"), model="cobert")
+    ranker = checks.make("cobert")
     allowed = torch.ones(13, 13, dtype=torch.bool)
     slopes = []
     for way in (ranker.scores, ranker.match):
@@ -126,7 +122,7 @@ def test_texts_without_words_are_read_in_groups_too(ranker):
 
 
 def test_groups_are_cut_to_their_own_longest_text(monkeypatch):
-    ranker = checks.make(RANKERS.load("bi"), model="bi")
+    ranker = checks.make("bi")
     asked, real = [], ranker.states
 
     def seen(words):
@@ -145,7 +141,7 @@ def test_groups_are_cut_to_their_own_longest_text(monkeypatch):
 def test_gradients_through_groups_are_those_of_all_at_once():
     slopes = []
     for way in (states_in_groups, lambda ranker, words: ranker.states(words)):
-        ranker = checks.make(RANKERS.load("cobert"), checks.bert_body(), model="cobert")
+        ranker = checks.make("cobert", checks.bert_body())
         parts = [way(ranker, checks.texts(rows)) for rows in (CONTEXTS, PERSONAS, REPLIES[:13])]
         ranker.losses(*parts, torch.ones(13, 13, dtype=torch.bool)).sum().backward()
         slopes.append(ranker.body.encoder.get_input_embeddings().weight.grad)

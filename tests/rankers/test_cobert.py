@@ -5,24 +5,17 @@ import pytest
 import torch
 
 from listenwell.errors import InputError
-from listenwell.rankers import RANKERS
 from listenwell.rankers.base import choice_losses
 from listenwell.rankers.bi import FIRST_SCALE
-from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, CoBERT
+from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, _rows
 from listenwell.rankers.config import CobertSettings
 from tests.rankers import checks
 
 HOPS = [hops for count in (1, 2, 3, 4) for hops in itertools.combinations((0, 1, 2, 3), count)]
-BODIES = {"words": checks.word_body, "bert": checks.bert_body}
 
 
 def make(body=None, **settings):
-    return checks.make(CoBERT, body, model="cobert", cobert=CobertSettings(**settings))
-
-
-@pytest.fixture(params=BODIES)
-def ranker(request):
-    return make(BODIES[request.param]())
+    return checks.make("cobert", body, cobert=CobertSettings(**settings))
 
 
 def softmax(values):
@@ -103,31 +96,6 @@ def test_settings_differ():
         assert (first - second).abs().max() > 1e-3, (one, two)
 
 
-def test_padding_moves_nothing(ranker):
-    checks.padding_moves_nothing(ranker)
-
-
-@pytest.mark.parametrize("pooling", ["max", "mean", "both"])
-@pytest.mark.parametrize("hops", HOPS, ids=str)
-def test_padding_in_every_form_moves_nothing_whatever_the_settings(hops, pooling):
-    checks.padding_moves_nothing(make(hops=hops, pooling=pooling))
-    checks.an_empty_persona_is_none(make(hops=hops, pooling=pooling))
-
-
-def test_neighbours_move_nothing(ranker):
-    checks.neighbours_move_nothing(ranker)
-
-
-def test_an_empty_persona_is_none(ranker):
-    checks.an_empty_persona_is_none(ranker)
-
-
-@pytest.mark.parametrize("pooling", ["max", "mean", "both"])
-def test_it_learns(pooling):
-    checks.every_weight_learns(make(hops=(1, 2, 3), pooling=pooling))
-    checks.it_can_learn(make(pooling=pooling))
-
-
 @torch.no_grad()
 def test_learned_weights_count_each_part_and_sharpness_the_attention():
     hops, pooling = (0, 1, 2, 3), "both"
@@ -149,15 +117,6 @@ def test_learned_weights_count_each_part_and_sharpness_the_attention():
     ranker.weights.fill_(1)
     ranker.sharpness.fill_(1)
     checks.near(checks.scores(ranker), checks.scores(make(hops=hops, pooling=pooling)))
-
-
-def test_weighted_it_keeps_the_rules():
-    ranker = make(hops=(0, 1, 2, 3), pooling="both", weighted=True)
-    checks.padding_moves_nothing(ranker)
-    checks.neighbours_move_nothing(ranker)
-    checks.an_empty_persona_is_none(ranker)
-    checks.every_weight_learns(ranker)
-    checks.it_can_learn(make(weighted=True))
 
 
 @torch.no_grad()
@@ -191,7 +150,7 @@ def test_the_loss_for_vectors_is_a_bi_encoders_on_the_same_states():
     ("among", "parts"),
     [
         (2, [slice(0, 2), slice(2, 4)]),
-        (3, [slice(0, 3), slice(3, 4)]),  # who is alone has nothing to choose: a loss of 0
+        (3, [slice(0, 4)]),  # the last one alone would have nothing to choose
         (4, [slice(0, 4)]),
         (9, [slice(0, 4)]),
         (0, [slice(0, 4)]),
@@ -221,6 +180,23 @@ def test_co_attention_can_choose_among_a_part_of_the_batch(among, parts, persona
         assert found.sum() < make(vectors=0.25).losses(*given, allowed, 0.1).sum() - 1e-3
 
 
+@pytest.mark.parametrize(
+    ("count", "most", "ends"),
+    [
+        (1, 1, [1]),
+        (2, 2, [2]),
+        (3, 2, [3]),
+        (5, 2, [2, 5]),
+        (6, 2, [2, 4, 6]),
+        (8, 3, [3, 6, 8]),
+        (10, 3, [3, 6, 10]),
+    ],
+)
+def test_no_row_of_a_batch_is_alone(count, most, ends):
+    found = list(_rows(count, most))
+    assert [part.stop for part in found] == ends and [part.start for part in found] == [0, *ends[:-1]]
+
+
 def test_parts_of_a_batch_learn():
     checks.every_weight_learns(make(weighted=True, hops=(0, 1, 2, 3), pooling="both", vectors=0.3, among=2))
 
@@ -241,7 +217,3 @@ def test_parts_of_a_batch_learn():
 def test_wrong_settings_are_named(wrong, message):
     with pytest.raises(InputError, match=message):
         CobertSettings(**wrong)
-
-
-def test_the_registry_knows_it():
-    assert RANKERS.load("cobert") is CoBERT

@@ -1,41 +1,10 @@
 import math
 
-import pytest
 import torch
 from torch.nn import functional
 
-from listenwell.rankers import RANKERS
 from listenwell.rankers.config import DamSettings
-from listenwell.rankers.dam import DAM
 from tests.rankers import checks
-
-SMALL = {"model": "dam", "dam": DamSettings(2, (4, 3))}
-BODIES = {"words": checks.word_body, "bert": checks.bert_body}
-
-
-@pytest.fixture(params=BODIES)
-def ranker(request):
-    return checks.make(DAM, BODIES[request.param](), **SMALL)
-
-
-def test_padding_moves_nothing(ranker):
-    checks.padding_moves_nothing(ranker)
-
-
-def test_neighbours_move_nothing(ranker):
-    checks.neighbours_move_nothing(ranker)
-
-
-def test_an_empty_persona_is_none(ranker):
-    checks.an_empty_persona_is_none(ranker)
-
-
-def test_every_weight_learns():
-    checks.every_weight_learns(checks.make(DAM, **SMALL))
-
-
-def test_it_can_learn():
-    checks.it_can_learn(checks.make(DAM, **SMALL))
 
 
 def module(attentive, query, keys):
@@ -62,7 +31,7 @@ def features(ranker, x, y):
 
 @torch.no_grad()
 def test_scores_are_the_papers():
-    ranker = checks.make(DAM, **SMALL)
+    ranker = checks.make("dam")
     found = checks.scores(ranker)
     for row, (context, persona) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
         for column, reply in enumerate(checks.REPLIES):
@@ -74,16 +43,12 @@ def test_scores_are_the_papers():
 
 
 def test_it_matches_phrases_and_not_words_alone():
-    ranker = checks.make(DAM, **SMALL)
+    ranker = checks.make("dam")
     turned = [[part[::-1] for part in row] for row in checks.REPLIES]
     assert checks.change_counts(ranker, {"replies": turned})
 
 
 def test_without_layers_it_has_the_states_alone():
-    ranker = checks.make(DAM, model="dam", dam=DamSettings(0, (4, 3)))
+    ranker = checks.make("dam", dam=DamSettings(0, (4, 3)))
     assert len(ranker.deeper) == 0 and ranker.convolutions[0].in_channels == 2
     checks.padding_moves_nothing(ranker)
-
-
-def test_the_registry_knows_it():
-    assert RANKERS.load("dam") is DAM

@@ -1,44 +1,7 @@
-import pytest
 import torch
 
-from listenwell.rankers import RANKERS
-from listenwell.rankers.config import RecurrentSettings
-from listenwell.rankers.dim import DIM, Enhancement
+from listenwell.rankers.dim import Enhancement
 from tests.rankers import checks
-
-SMALL = {"model": "dim", "recurrent": RecurrentSettings(5)}
-BODIES = {"words": checks.word_body, "bert": checks.bert_body}
-
-
-def made(body=None):
-    ranker = checks.make(DIM, body, **SMALL)
-    torch.nn.init.normal_(ranker.head.weight)  # as it begins, its scores differ by a thousandth
-    return ranker
-
-
-@pytest.fixture(params=BODIES)
-def ranker(request):
-    return made(BODIES[request.param]())
-
-
-def test_padding_moves_nothing(ranker):
-    checks.padding_moves_nothing(ranker)
-
-
-def test_neighbours_move_nothing(ranker):
-    checks.neighbours_move_nothing(ranker)
-
-
-def test_an_empty_persona_is_none(ranker):
-    checks.an_empty_persona_is_none(ranker)
-
-
-def test_every_weight_learns():
-    checks.every_weight_learns(made())
-
-
-def test_it_can_learn():
-    checks.it_can_learn(made())
 
 
 def pooled(lstm, values):
@@ -65,7 +28,7 @@ def matched(ranker, parts, reply):
 
 @torch.no_grad()
 def test_scores_are_the_papers():
-    ranker = made()
+    ranker = checks.make("dim")
     found = checks.scores(ranker)
     for row, (context, persona) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
         for column, reply in enumerate(checks.REPLIES):
@@ -90,10 +53,6 @@ def test_the_enhancement_needs_no_concatenation():
 
 
 def test_turns_have_an_order_and_sentences_have_none():
-    ranker = made()
+    ranker = checks.make("dim")
     assert checks.change_counts(ranker, {"contexts": [row[::-1] for row in checks.CONTEXTS]})
     checks.near(checks.scores(ranker, personas=[row[::-1] for row in checks.PERSONAS]), checks.scores(ranker))
-
-
-def test_the_registry_knows_it():
-    assert RANKERS.load("dim") is DIM

@@ -77,6 +77,7 @@ def test_the_hash_follows_the_contents_and_the_settings_but_not_the_name(tmp_pat
     assert first.hash != pool_of(tmp_path, "a\nb\n", "other.jsonl").hash
     assert first.hash != pool_of(tmp_path, "a\nb\n", longest=999).hash
     assert first.hash == find_pool(str(tmp_path / "pool.txt")).hash
+    assert first.name == "pool.txt"  # not where it lies: names stand in results
     before = first.hash
     first.file.write_text("a\nc\n")
     assert first.hash != before

@@ -75,9 +75,10 @@ def test_weights_say_where_the_encoder_is(tiny_encoder, tmp_path, monkeypatch):
         asked.append((base, place))
         return tiny_encoder
 
-    monkeypatch.setattr("listenwell.runtime.encoder.find_weights", find)
+    for module_name in ("runtime.encoder", "rankers.witness"):  # for its weights, and for the key
+        monkeypatch.setattr(f"listenwell.{module_name}.find_weights", find)
     Selector.load(folder, tmp_path / "own")
-    assert asked == [("all-minilm-l6-v2", tmp_path / "own")]
+    assert asked == [("all-minilm-l6-v2", tmp_path / "own")] * 2
 
 
 def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encoder, tmp_path):

@@ -1,4 +1,6 @@
+import json
 import re
+from shutil import copytree
 
 import numpy as np
 import pytest
@@ -42,6 +44,16 @@ def test_a_loaded_one_is_called_by_its_model_and_named_by_its_contents(tmp_path,
     assert one.name == "poly" and re.fullmatch("[0-9a-f]{64}", one.key)
     assert one.key == again.key == checkpoint_key(tmp_path / "one")
     assert len({one.key, other.key, settings.key}) == 3
+
+
+def test_an_encoder_that_is_given_is_part_of_the_key(tmp_path, tiny_encoder):
+    folder = keep_ranker(tiny_ranker(tiny_encoder, "poly")[0], tmp_path / "kept")
+    given = [copytree(tiny_encoder, tmp_path / name) for name in ("one", "two", "other")]
+    vocabulary = json.loads((given[2] / "tokenizer.json").read_text())
+    (given[2] / "tokenizer.json").write_text(json.dumps(vocabulary, indent=1))  # other bytes
+    one, two, other = (RankerWitness.load(folder, place).key for place in given)
+    assert one == two and re.fullmatch("[0-9a-f]{64}", one)
+    assert len({one, other, RankerWitness.load(folder).key}) == 3
 
 
 @pytest.mark.parametrize("given", WITH_VECTORS)

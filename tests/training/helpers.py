@@ -1,8 +1,15 @@
-"""A corpus of invented talks and a recipe that trains the tiny model on it in a second."""
+"""A corpus of invented talks, a recipe that trains the tiny model on it in a second, and runs broken off."""
 
+import json
 from dataclasses import replace
 
+import pytest
+import torch
+from safetensors.torch import load_file
+
 from listenwell.dialogue import Dialogue, Turn
+from listenwell.errors import InputError
+from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, DataRecipe, OptimizerRecipe, TrainRecipe
 
 THINGS = ["dog", "cat", "job", "car", "sister", "city", "garden", "exam", "trip", "friend", "house", "song"]
@@ -41,3 +48,38 @@ def tiny_recipe(output, corpus, weights, **changes):
         optimizer=OptimizerRecipe(learning_rate=5e-3),
     )
     return replace(recipe, **changes)
+
+
+def resumed_at(recipe, folder, task, monkeypatch, measuring):
+    """The step from which a run goes on that broke off; it must end with the bits of an unbroken one.
+
+    Args:
+        recipe: of the unbroken run.
+        folder: where the broken run writes.
+        task: the recipe's task.
+        monkeypatch: lets the measuring of this number, from 1, fail.
+        measuring: the number.
+    """
+    broken = replace(recipe, output=folder)
+    Trainer(recipe).run()
+    measure, calls = task.measure, []
+
+    def fails_once(self, split):
+        calls.append(split)
+        if len(calls) == measuring:
+            raise InputError("Broken.", "Off.")
+        return measure(self, split)
+
+    monkeypatch.setattr(task, "measure", fails_once)
+    with pytest.raises(InputError, match="Broken"):
+        Trainer(broken).run()
+    Trainer(broken).run()
+    runs = (recipe.output, folder)
+    first, second = (load_file(run / "last" / "training.safetensors") for run in runs)
+    assert first.keys() == second.keys()
+    assert all(torch.equal(value, second[name]) for name, value in first.items())
+    figures = [json.loads((run / "best" / "metrics.json").read_text()) for run in runs]
+    assert figures[0] == figures[1]
+    events = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    (step,) = [event["step"] for event in events if event.get("event") == "resumed"]
+    return step

@@ -1,24 +1,22 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from listenwell.annotators.bag import BagClassifier
 from listenwell.checkpoint import open_checkpoint
 from listenwell.corpora import CORPORA
-from listenwell.errors import InputError, RecipeError
+from listenwell.errors import RecipeError
 from listenwell.evaluation.ledger import read_result
 from listenwell.labels import EMOTIONS, NEWSGROUPS
 from listenwell.recipe import read_recipe
 from listenwell.training.bag import BagTask
-from listenwell.training.loop import Trainer
 from listenwell.training.order import Epoch
 from listenwell.training.recipe import BagRecipe, BatchRecipe, DataRecipe, LoraRecipe, TrainRecipe
 from listenwell.training.run import train
+from tests.training.helpers import resumed_at
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data"
@@ -170,26 +168,8 @@ def test_the_emotion_recipe_runs_and_its_result_is_that_of_its_checkpoint(tmp_pa
 
 
 def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypatch):
-    whole = topic_recipe(tmp_path / "whole", dropout=0.3, epochs=6.0, validate_every=1.0, patience=99)
-    broken = replace(whole, output=tmp_path / "broken")
-    Trainer(whole).run()
-    measure, calls = BagTask.measure, []
-
-    def fails_once(self, split):
-        calls.append(split)
-        if len(calls) == 4:
-            raise InputError("Broken.", "Off.")
-        return measure(self, split)
-
-    monkeypatch.setattr(BagTask, "measure", fails_once)
-    with pytest.raises(InputError):
-        Trainer(broken).run()
-    Trainer(broken).run()
-    events = [json.loads(line) for line in (broken.output / "log.jsonl").read_text().splitlines()]
-    assert [event["step"] for event in events if event.get("event") == "resumed"] == [3]
-    first, second = (load_file(r.output / "last" / "training.safetensors") for r in (whole, broken))
-    assert first.keys() == second.keys()
-    assert all(torch.equal(value, second[name]) for name, value in first.items())
+    recipe = topic_recipe(tmp_path / "whole", dropout=0.3, epochs=6.0, validate_every=1.0, patience=99)
+    assert resumed_at(recipe, tmp_path / "broken", BagTask, monkeypatch, measuring=4) == 3
 
 
 def test_the_data_files_are_those_of_the_splits(task):

@@ -1,11 +1,9 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from listenwell import checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Turn
@@ -30,6 +28,7 @@ from listenwell.training.recipe import (
     TrainRecipe,
 )
 from listenwell.training.run import train
+from tests.training.helpers import resumed_at
 from tests.training.rank_helpers import CPU, recipe_of, talks, task_of, write_talks
 
 pytestmark = pytest.mark.usefixtures("installed_encoder")
@@ -84,28 +83,9 @@ def test_it_can_overfit_ten_dialogues(tmp_path, ranker, lora):
 
 @pytest.mark.parametrize("lora", [LoraRecipe(rank=2, alpha=4, dropout=0.2), None])
 def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypatch, lora):
-    ranker = {"model": "poly"}
-    whole = recipe_of(tmp_path, ranker, lora=lora, dropout=0.2, batches=BatchRecipe("examples", examples=4))
-    broken = replace(whole, output=tmp_path / "broken")
-    Trainer(whole).run()
-    measure, calls = RankTask.measure, []
-
-    def fails_once(self, split):
-        calls.append(split)
-        if len(calls) == 3:
-            raise InputError("Broken.", "Off.")
-        return measure(self, split)
-
-    monkeypatch.setattr(RankTask, "measure", fails_once)
-    with pytest.raises(InputError, match="Broken"):
-        Trainer(broken).run()
-    Trainer(broken).run()
-    assert '"event": "resumed"' in (broken.output / "log.jsonl").read_text()
-    first, second = (load_file(r.output / "last" / "training.safetensors") for r in (whole, broken))
-    assert first.keys() == second.keys()
-    assert all(torch.equal(value, second[name]) for name, value in first.items())
-    figures = [json.loads((r.output / "best" / "metrics.json").read_text()) for r in (whole, broken)]
-    assert figures[0] == figures[1]
+    shape = {"lora": lora, "dropout": 0.2, "batches": BatchRecipe("examples", examples=4)}
+    recipe = recipe_of(tmp_path, {"model": "poly"}, **shape)
+    assert resumed_at(recipe, tmp_path / "broken", RankTask, monkeypatch, measuring=3) > 0
 
 
 def loss_of(task, batches):
