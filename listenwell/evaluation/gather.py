@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from listenwell.errors import InputError
+from listenwell.evaluation.compare import compare
 from listenwell.evaluation.ledger import Result, read_result, write_result
 from listenwell.evaluation.metrics.ranking import over_seeds
 from listenwell.files import slug
@@ -52,6 +53,9 @@ def gather(plans: Sequence[Plan], folder: Path, only: Sequence[str] = (), partia
                 lacking.append(f"{plan.study.name}: {row}, seed {', '.join(map(str, missing))}")
             if results:
                 found.append(row_result(plan, row, results))
+        if not only:
+            pairs = (compare(plan, ours, theirs) for ours, theirs in plan.study.compare)
+            found += [result for result in pairs if result is not None]
     if lacking and not partial:
         raise InputError(
             f"These runs have no result yet: {'; '.join(lacking)}.",

@@ -24,6 +24,7 @@ GROUPS = {
     "detail": "In finer detail",
     "trust": "Trust in the probabilities",
     "ranking": "Finding the true reply among 100 (shuffled pool)",
+    "gain": "Gains",
     "ranking_hard": "The same among neighbours (unshuffled pool, harder)",
     "ranking_cost": "What a ranker costs",
     "other": "Other figures",

@@ -13,6 +13,7 @@ PERCENT, COSINE, COMPOUND, TOKENS, PERPLEXITY, BITS = (
     "perplexity",
     "bits",
 )
+POINTS = "percent points"
 SAMPLE = 500
 """Variety falls as a set grows, so it is also measured on sets of this one size."""
 
@@ -152,10 +153,14 @@ METRICS: dict[str, Metric] = {
         Metric(
             "persona_gain",
             "persona gain",
-            "percent points",
+            POINTS,
             "ranking",
             note="R@1 with persona sentences less R@1 without",
         ),
+        Metric("gain", "gain", POINTS, "gain", note="R@1 of the first row less R@1 of the second"),
+        Metric("gain_low", "from", POINTS, "gain", note="lower end of the gain's 95 % interval"),
+        Metric("gain_high", "to", POINTS, "gain", note="its upper end"),
+        Metric("gain_p", "p", "p", "gain", 4, better="lower", note="two-sided, by the same draws"),
         Metric(
             "R@1 unshuffled",
             "R@1, neighbours",

@@ -20,6 +20,8 @@ from listenwell.rankers.ensemble import Ensemble
 from listenwell.rankers.sources import Source
 from listenwell.rankers.witness import Witness
 
+RANKS = "ranks.npy"
+"""In a training run's folder: the rank of every true reply of the shuffled test pools, for comparisons."""
 POOL, POOL_SEED = 100, 0
 """Candidates of an example, the true one among them (PEC §5.2), and the seed of everybody's shuffle."""
 _DAMAGE = (OSError, ValueError, EOFError, TokenError, BadZipFile)

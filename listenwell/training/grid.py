@@ -38,6 +38,8 @@ class Study:
     table: str | None = None
     """The ledger's table for the rows; that of the runs where it is left out."""
     about: str = ""
+    compare: tuple[tuple[str, str], ...] = ()
+    """Rows whose gain over another is gathered too, with its confidence interval."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

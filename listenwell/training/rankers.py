@@ -15,13 +15,14 @@ from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
+from listenwell.files import written_whole
 from listenwell.rankers.base import Ranker, Words
 from listenwell.rankers.blocks import states_in_groups
 from listenwell.rankers.config import RankerConfig
 from listenwell.rankers.inference import score
 from listenwell.rankers.inputs import Inputs, Text
 from listenwell.rankers.model import KIND, adapted, make_ranker, save_ranker
-from listenwell.rankers.scoring import POOL, POOL_SEED
+from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
 from listenwell.rankers.sources import HELD_OUT, Source
 from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
@@ -116,6 +117,8 @@ class RankTask:
         found = self.ranks(pieces, shuffled=True)
         figures = ranking_metrics(found)
         if is_test:
+            with written_whole(self.recipe.output / RANKS) as out:
+                np.save(out, found.astype(np.int32), allow_pickle=False)
             hard = ranking_metrics(self.ranks(pieces, shuffled=False))
             figures |= {f"{name} unshuffled": value for name, value in hard.items()}
             for name in pairs_of(self.recipe).tests:
