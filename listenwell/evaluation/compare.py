@@ -25,10 +25,10 @@ def compare(plan: Plan, ours: str, theirs: str) -> Result | None:
         theirs: the row it is compared with.
     """
     found = {row: _hits(plan, row) for row in (ours, theirs)}
-    if any(hits is None for hits in found.values()):
-        return None
     first, second = found[ours], found[theirs]
-    if first is None or second is None or len(first) != len(second):
+    if first is None or second is None:
+        return None
+    if len(first) != len(second):
         raise InputError(
             f"{plan.study.name}: {ours!r} and {theirs!r} measured different items.",
             "Give both the same test.",
