@@ -156,7 +156,7 @@ def _paper_legend(canvas: "Canvas", kinds: set[bool]) -> None:
         for same in (True, False)
         if same in kinds
     ]
-    ours = Patch(color=OURS, label="ours: mean and standard deviation over seeds")
+    ours = Patch(color=OURS, label="ours; with several seeds their mean and standard deviation")
     canvas.legend(handles=[ours, *marks], loc="outside lower center", ncols=3, frameon=False)
 
 
