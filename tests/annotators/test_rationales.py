@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from listenwell.annotators.rationales import marked_pieces, shown_parts
+from listenwell.annotators.rationales import marked_pieces, shown_parts, shown_spans
 from listenwell.runtime.text import Vocabulary
 from tests.tiny import tiny_bert_tokenizer
 
@@ -66,11 +66,9 @@ def test_pieces_in_parts_of_a_text_worked_by_hand():
 def test_what_is_shown_is_in_the_text_and_holds_every_marked_piece(text, data):
     spans = VOCABULARY.spans(text)
     chances = data.draw(st.lists(st.sampled_from([0.2, 0.8]), min_size=len(spans), max_size=len(spans)))
-    parts, end, places = shown(text, *chances), 0, []
-    for part in parts:
-        begin = text.index(part, end)
-        end = begin + len(part)
-        places.append((begin, end))
+    places = shown_spans(text, VOCABULARY, np.array(chances, np.float32))
+    parts = shown(text, *chances)
+    assert parts == tuple(text[first:end] for first, end in places)
     inside = marked_pieces(text, VOCABULARY, places)
     assert all(inside[place] for place, chance in enumerate(chances) if chance > 0.5 and np.ptp(spans[place]))
     if not any(chance > 0.5 for chance in chances):

@@ -37,6 +37,13 @@ def test_a_distribution_that_keeps_the_likeliest_and_the_share(scores, temperatu
     assert full[weights > 0].min() >= full[weights == 0].max(initial=0)
 
 
+def test_the_likeliest_stays_when_weights_round_to_the_same():
+    scores = np.full(12, -1e-38, np.float32)
+    scores[7] = 0.0
+    weights = probabilities(scores, Decoding(temperature=1, top_p=0.5))
+    assert weights[7] > 0
+
+
 @given(logits)
 def test_zero_temperature_is_greedy(scores):
     assert probabilities(scores, Decoding(temperature=0)).argmax() == scores.argmax()
