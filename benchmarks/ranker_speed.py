@@ -46,11 +46,11 @@ class Measured:
     """A ranker with its candidates kept."""
 
     def __init__(self, settings: dict[str, object]) -> None:
+        from listenwell.corpora.sources import Source
         from listenwell.rankers.config import RankerConfig
         from listenwell.rankers.inference import states_of
         from listenwell.rankers.inputs import Inputs
         from listenwell.rankers.model import make_ranker
-        from listenwell.rankers.sources import Source
         from listenwell.runtime.text import Vocabulary
 
         config = RankerConfig.from_dict(settings)
@@ -75,8 +75,8 @@ def contexts(count: int, sentences: int | None = None) -> "list[Dialogue]":
     """Contexts of six turns; with a number, personas are filled up to it with other people's sentences."""
     from dataclasses import replace
 
+    from listenwell.corpora.sources import Source
     from listenwell.dialogue import Persona
-    from listenwell.rankers.sources import Source
 
     examples = [
         item for item in islice(Source(CORPUS).examples("test"), 40 * count) if len(item.context.turns) >= 6

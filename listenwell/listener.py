@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from listenwell.dialogue import (
     SPEAKER,
@@ -23,12 +23,17 @@ from listenwell.dialogue import (
     Scored,
     Turn,
 )
-from listenwell.errors import InputError
+from listenwell.errors import InputError, unknown_name
 from listenwell.generators import GENERATORS
 from listenwell.generators.base import Speech
 from listenwell.recipe import read_recipe
 
+if TYPE_CHECKING:
+    from listenwell.annotators.annotator import Annotator
+
 RETRIEVAL = "retrieval"
+PLACES = ("understand", "plan", "choose", "guard")
+"""What can be left empty, in the order of their work."""
 MAX_CHARACTERS = 20_000
 """A longer text is cut before anything reads it; the model's own token budget is far below."""
 
@@ -44,8 +49,10 @@ class Understand(Protocol):
 class Plan(Protocol):
     """Decides what replies should do before any is worded."""
 
-    def plan(self, dialogue: Dialogue, emotion: tuple[Scored, ...] | None, seed: int) -> tuple[Factors, ...]:
-        """One plan or several to try."""
+    def plan(
+        self, dialogue: Dialogue, emotion: tuple[Scored, ...] | None, want: Factors, seed: int
+    ) -> tuple[Factors, ...]:
+        """One plan or several to try, the likeliest first; all have the parts that are wanted."""
         ...
 
 
@@ -57,11 +64,11 @@ class Speak(Protocol):
     def speak(
         self,
         dialogue: Dialogue,
-        plan: Factors | None,
+        plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
     ) -> Speech:
-        """Replies under a plan; `on_text` hears the first of them as it is made."""
+        """Replies under several plans, or under none; `on_text` hears the first of them as it is made."""
         ...
 
 
@@ -107,9 +114,9 @@ class Listener:
         recipe: Path | str | None = None,
         weights: Path | str | None = None,
         pool: Path | str | None = None,
+        plans: int | None = None,
         candidates: int | None = None,
-        understand: bool = True,
-        choose: bool = True,
+        without: Sequence[str] = (),
     ) -> "Listener":
         """A listener ready to talk.
 
@@ -118,28 +125,39 @@ class Listener:
             recipe: a YAML file with the generator's settings; its defaults otherwise.
             weights: your own folder with base weights (or a GGUF file), instead of the installed ones.
             pool: of the model retrieval, the replies to choose from: a file, a corpus, or CORPUS:SPLIT.
+            plans: how many different plans are tried; the model's own number otherwise.
             candidates: how many replies are proposed; the model's own number otherwise.
-            understand: whether replies carry the emotion that was heard, by the shipped annotators.
-            choose: whether the shipped ranker chooses where several replies are proposed.
+            without: parts that are switched off: places of the listener (understand, plan, choose, guard) or
+                judges of its choice (`choosing.config.JUDGES`), such as ("ranker", "realized").
         """
+        off = _switched_off(without)
         generator: Any = GENERATORS.load(model)
         config = read_recipe(generator.Config, Path(recipe)) if recipe else generator.Config()
-        config = _with_settings(model, config, pool=str(pool) if pool else None, candidates=candidates)
+        settings = {"pool": str(pool) if pool else None, "plans": plans, "candidates": candidates}
+        config = _with_settings(model, config, **settings)
         speak = generator.load(config, Path(weights) if weights else None)
         # A pool's replies are ranked already; of one reply there is nothing to choose.
         several = model != RETRIEVAL and getattr(config, "candidates", 1) > 1
+        plan = speak if hasattr(speak, "plan") and "plan" not in off else None
+        if plan is None:
+            off |= {"plan", "realized"}  # what was not planned cannot be weighed
+        if not several or "choose" in off:
+            off |= {"choose", "realized"}
+        annotators = _annotators(off)
         return cls(
             speak=speak,
-            understand=_annotators() if understand else None,
-            choose=_ranker() if choose and several else None,
+            understand=None if "understand" in off else annotators,
+            plan=plan,
+            choose=None if "choose" in off else _choice(off, annotators),
         )
 
-    def reply(
+    def reply(  # noqa: PLR0913 - as above
         self,
         said: str | Dialogue,
         *,
         history: Dialogue | None = None,
         persona: Sequence[str] = (),
+        want: Factors | None = None,
         seed: int | None = None,
         on_text: Callable[[str], None] | None = None,
     ) -> Reply:
@@ -149,6 +167,7 @@ class Listener:
             said: the other person's words, or a whole dialogue that ends with them.
             history: the talk before `said`, where that is a text.
             persona: sentences about the listener, in the first person.
+            want: what the reply must do, such as Factors(act="questioning"); the rest is decided as usual.
             seed: the same seed gives the same reply; without one, each call draws its own.
             on_text: called with each piece of the reply as soon as it is certain to be said.
         """
@@ -156,21 +175,22 @@ class Listener:
         seed = secrets.randbelow(2**31) if seed is None else seed
         if seed < 0:
             raise InputError(f"The seed is {seed}.", "Give a whole number from 0 up.")
+        if want is not None and self.plan is None:
+            raise InputError(
+                f"The model {self.speak.name} makes no plans, so none can be asked for.",
+                "Use the model planned, or leave the wish out.",
+            )
         clock = _Clock()
         with clock.measured("understand"):
             emotion = self.understand.understand(dialogue) if self.understand else None
         with clock.measured("plan"):
-            plans = self.plan.plan(dialogue, emotion, seed) if self.plan else (None,)
+            plans = self.plan.plan(dialogue, emotion, want or Factors(), seed) if self.plan else ()
         # Words can only be shown while they are made if nothing after them may change or replace them.
-        certain = len(plans) == 1 and self.choose is None and self.guard is None
+        certain = self.choose is None and self.guard is None
         with clock.measured("speak"):
-            speeches = [
-                self.speak.speak(dialogue, plan, seed + number, on_text if certain else None)
-                for number, plan in enumerate(plans)
-            ]
-        candidates = tuple(candidate for speech in speeches for candidate in speech.candidates)
+            speech = self.speak.speak(dialogue, plans, seed, on_text if certain else None)
         with clock.measured("choose"):
-            candidates = self.choose.choose(dialogue, candidates) if self.choose else candidates
+            candidates = self.choose.choose(dialogue, speech.candidates) if self.choose else speech.candidates
         with clock.measured("guard"):
             verdict = self.guard.guard(dialogue, candidates[0].text) if self.guard else None
         text = verdict.text if verdict else candidates[0].text
@@ -185,7 +205,7 @@ class Listener:
             candidates=candidates,
             safety=verdict.safety if verdict else None,
             timings=clock.timings(),
-            notices=tuple(dict.fromkeys((*notices, *(n for s in speeches for n in s.notices)))),
+            notices=tuple(dict.fromkeys((*notices, *speech.notices))),
         )
 
 
@@ -200,16 +220,31 @@ def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa:
     return replace(config, **asked)
 
 
-def _ranker() -> Choose:
-    from listenwell.rankers.selector import Selector
+def _switched_off(names: Sequence[str]) -> frozenset[str]:
+    """What is to be left out; an unknown name is an error that shows the known ones."""
+    from listenwell.choosing.config import JUDGES
 
-    return Selector.load()
+    known = (*PLACES, *(judge for judge in JUDGES if judge not in PLACES))
+    for name in names:
+        if name not in known:
+            raise unknown_name("part of the listener", name, known)
+    return frozenset(names)
 
 
-def _annotators() -> Understand:
+def _choice(off: frozenset[str], annotators: "Annotator | None") -> Choose:
+    from listenwell.choosing.choice import Choice
+    from listenwell.choosing.config import JUDGES, ChoiceConfig
+
+    return Choice.load(ChoiceConfig(without=tuple(judge for judge in JUDGES if judge in off)), annotators)
+
+
+def _annotators(off: frozenset[str]) -> "Annotator | None":
+    """One for all that is read: what the other person feels, and whether replies do what was planned."""
     from listenwell.annotators.annotator import Annotator
+    from listenwell.annotators.replies import REPLY_HEADS
 
-    return Annotator.load(heads=("emotion",))
+    heads = (() if "understand" in off else ("emotion",)) + (() if "realized" in off else REPLY_HEADS)
+    return Annotator.load(heads=heads) if heads else None
 
 
 class _Clock:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from listenwell.weights import find_weights
-from tests.tiny import ENCODER, save_tiny_encoder, save_tiny_llama, write_tiny_gguf
+from tests.tiny import ENCODER, save_tiny_encoder, save_tiny_llama, save_tiny_speaker, write_tiny_gguf
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = Path(os.environ.get("LISTENWELL_DATA") or ROOT.parent / "shared" / "data")
@@ -32,6 +32,12 @@ def own_folders(tmp_path, monkeypatch):
 def tiny_llama(tmp_path_factory):
     """A Llama folder in Hugging Face's layout: two layers, a ChatML vocabulary, random weights."""
     return save_tiny_llama(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(scope="session")
+def tiny_speaker(tmp_path_factory, tiny_llama):
+    """A checkpoint of a planned speaker: the tiny Llama with plan tokens, nothing learned."""
+    return save_tiny_speaker(tmp_path_factory.mktemp("speaker") / "best", tiny_llama)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from listenwell import Candidate, Dialogue, Factors, Listener, Persona, Reply, Turn
+from listenwell.choosing.choice import Choice
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.generators.base import Speech
@@ -18,13 +19,13 @@ class Echo:
 
     name: str = "echo"
 
-    def speak(self, dialogue, plan, seed, on_text=None):
+    def speak(self, dialogue, plans, seed, on_text=None):
         self.heard = dialogue
-        text = f"{dialogue.turns[-1].text[-20:]}/{plan.act if plan else None}/{seed}"
+        texts = [f"{dialogue.turns[-1].text[-20:]}/{plan and plan.act}/{seed}" for plan in plans or (None,)]
         if on_text:
-            for letter in text:
+            for letter in texts[0]:
                 on_text(letter)
-        return Speech((Candidate(text, plan),), ("noted",))
+        return Speech(tuple(map(Candidate, texts, plans or (None,))), ("noted",))
 
 
 class Understand:
@@ -33,9 +34,9 @@ class Understand:
 
 
 class Plan:
-    def plan(self, dialogue, emotion, seed):
+    def plan(self, dialogue, emotion, want, seed):
         assert emotion[0].label == "sad"
-        return (Factors(act="questioning"), Factors(act="consoling"))
+        return (Factors(act=want.act or "questioning"), Factors(act="consoling"))
 
 
 class ChooseLast:
@@ -66,10 +67,17 @@ def test_every_place_does_its_part():
     assert pieces == ["I am here."]  # nothing is shown before the guard has spoken
     assert reply.emotion == (Scored("sad", 0.9),)
     assert reply.plan == Factors(act="consoling")
-    assert [candidate.text for candidate in reply.candidates] == ["hello/consoling/4", "hello/questioning/3"]
+    assert [candidate.text for candidate in reply.candidates] == ["hello/consoling/3", "hello/questioning/3"]
     assert dict(reply.candidates[1].scores) == {"place": 1.0}
     assert reply.safety == (("reason", "crisis"),)
     assert set(dict(reply.timings)) == {"understand", "plan", "speak", "choose", "guard", "total"}
+
+
+def test_a_wish_reaches_the_plan_and_needs_one():
+    reply = Listener(Echo(), Understand(), Plan()).reply("hello", want=Factors(act="wishing"), seed=1)
+    assert reply.plan == Factors(act="wishing")
+    with pytest.raises(InputError, match="makes no plans"):
+        Listener(Echo()).reply("hello", want=Factors(act="wishing"))
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n\t", "\u2003"])
@@ -152,27 +160,38 @@ def settings(tiny_llama, tmp_path):
     recipe.write_text(
         "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 4, temperature: 1.0}"
     )
-    return {"weights": tiny_llama, "recipe": recipe, "understand": False}
+    return {"weights": tiny_llama, "recipe": recipe, "without": ("understand",)}
 
 
 def test_of_several_replies_the_shipped_ranker_chooses(shipped, settings):
     listener = Listener.load(candidates=5, **settings)
-    assert isinstance(listener.choose, Selector) and listener.choose.key == shipped.key
+    assert isinstance(listener.choose, Choice) and listener.choose.ranker.key == shipped.key
     pieces = []
     reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
-    proposed = Listener.load(candidates=5, choose=False, **settings).reply("I am sad", seed=1).candidates
+    unchosen = Listener.load(candidates=5, **settings | {"without": ("understand", "choose")})
+    proposed = unchosen.reply("I am sad", seed=1).candidates
     asked = Dialogue((Turn("speaker", "I am sad"),))
-    assert reply.candidates == shipped.choose(asked, proposed) != proposed
+    assert reply.candidates == listener.choose.choose(asked, proposed)
     assert reply.text == reply.candidates[0].text and pieces == [reply.text]
-    scores = [dict(candidate.scores)["cobert"] for candidate in reply.candidates]
-    assert len(scores) == 5 and scores == sorted(scores, reverse=True) and scores[0] > scores[-1]
+    scores = [dict(candidate.scores) for candidate in reply.candidates]
+    ranked = shipped.scores(asked, [one.text for one in reply.candidates])
+    assert [one["ranker"] for one in scores] == pytest.approx(ranked.tolist(), abs=1e-3)
+    order = [one["choice"] for one in scores]
+    assert len(order) == 5 and order == sorted(order, reverse=True) and order[0] > order[-1]
+
+
+def test_a_part_that_nobody_knows_is_an_error_and_a_known_one_is_left_out(shipped, settings):
+    with pytest.raises(UnknownNameError, match="rankr"):
+        Listener.load(candidates=2, **settings | {"without": ("rankr",)})
+    listener = Listener.load(candidates=3, **settings | {"without": ("understand", "ranker")})
+    assert "ranker" not in dict(listener.reply("I am sad", seed=1).candidates[0].scores)
 
 
 def test_a_recipe_can_ask_for_several(shipped, settings):
     with settings["recipe"].open("a") as file:
         file.write("\ncandidates: 3\n")
     listener = Listener.load(**settings)
-    assert isinstance(listener.choose, Selector)
+    assert isinstance(listener.choose, Choice)
     assert len(listener.reply("I am sad", seed=1).candidates) == 3
     # What is given in the call counts more.
     assert len(Listener.load(candidates=4, **settings).reply("I am sad", seed=1).candidates) == 4
@@ -187,7 +206,7 @@ def test_of_one_reply_nobody_chooses_and_no_ranker_is_loaded(settings):
 
 def test_without_a_choice_the_first_of_several_is_said_and_heard(settings):
     pieces = []
-    listener = Listener.load(candidates=3, choose=False, **settings)
+    listener = Listener.load(candidates=3, **settings | {"without": ("understand", "choose")})
     assert listener.choose is None
     reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
     assert reply.text == Listener.load(**settings).reply("I am sad", seed=1).text == "".join(pieces)
@@ -204,7 +223,7 @@ def test_a_missing_ranker_is_a_clear_error(settings, tmp_path, monkeypatch):
 def test_a_pool_answers_end_to_end(shipped, tmp_path, as_path):
     file = tmp_path / "pool.txt"
     file.write_text("\n".join(POOL))
-    listener = Listener.load(model="retrieval", pool=file if as_path else str(file), understand=False)
+    listener = Listener.load(model="retrieval", pool=file if as_path else str(file), without=("understand",))
     assert listener.choose is None  # the pool's replies are ranked already
     pieces = []
     reply = listener.reply("my dog died", seed=1, on_text=pieces.append)
@@ -225,11 +244,11 @@ def test_a_pool_answers_end_to_end(shipped, tmp_path, as_path):
 def test_of_a_pool_candidates_are_what_is_proposed(shipped, tmp_path):
     file = tmp_path / "pool.txt"
     file.write_text("\n".join(POOL))
-    listener = Listener.load("retrieval", pool=file, candidates=2, understand=False)
+    listener = Listener.load("retrieval", pool=file, candidates=2, without=("understand",))
     assert (listener.speak.config.top, listener.speak.config.candidates) == (2, 100)
     assert len(listener.reply("my dog died").candidates) == 2
     with pytest.raises(InputError, match="top is 0"):
-        Listener.load("retrieval", pool=file, candidates=0, understand=False)
+        Listener.load("retrieval", pool=file, candidates=0, without=("understand",))
 
 
 @pytest.mark.parametrize(

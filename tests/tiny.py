@@ -219,3 +219,26 @@ def write_tiny_gguf(file):
     writer.write_tensors_to_file()
     writer.close()
     return file
+
+
+def save_tiny_speaker(folder, llama):
+    """A planned speaker as a whole model: the tiny llama with a row for each plan token."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from listenwell.checkpoint import writing
+    from listenwell.generators.planned import KIND
+    from listenwell.generators.plans import TOKENS
+    from listenwell.runtime.text import Vocabulary
+
+    vocabulary = Vocabulary.from_folder(llama).extended(TOKENS)
+    model = AutoModelForCausalLM.from_pretrained(llama)
+    known = model.config.vocab_size
+    torch.manual_seed(3)
+    with torch.no_grad():
+        model.resize_token_embeddings(len(vocabulary), mean_resizing=False)
+        model.get_input_embeddings().weight[known:] = 0.05 * torch.randn(len(TOKENS), WIDTH)
+    with writing(folder, KIND) as aside:
+        model.save_pretrained(aside)
+        (aside / "tokenizer.json").write_text(vocabulary.to_json(), encoding="utf-8")
+    return folder

@@ -11,6 +11,7 @@ from listenwell.cli.chat import chat
 from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
 from listenwell.cli.evaluate_rankers import ensemble
+from listenwell.cli.evaluate_speakers import compare
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
@@ -32,6 +33,7 @@ app.command()(annotate)
 app.command()(rank)
 app.command()(evaluate)
 app.command()(ensemble)
+app.command()(compare)
 app.command()(results)
 app.command()(train)
 app.command()(study)

@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import Candidates, Model, PersonaLines, Pool, Recipe, Seed, Weights
+from listenwell.cli.options import (
+    Candidates,
+    Model,
+    PersonaLines,
+    Plans,
+    Pool,
+    Recipe,
+    Seed,
+    Weights,
+    Without,
+)
+from listenwell.cli.reply import unheard
 from listenwell.cli.terminal import one_line, visible
 from listenwell.errors import ListenwellError
 
 if TYPE_CHECKING:
-    from listenwell.dialogue import Dialogue, Scored
+    from listenwell.dialogue import Dialogue, Factors, Reply, Scored
     from listenwell.listener import Listener
 
 HELP = (
-    "/heard shows what I heard, /new starts over, /save FILE keeps the talk, /quit (or Ctrl-D) leaves; "
-    "Ctrl-C stops a reply."
+    "/heard shows what I heard, /why what I meant and could have said, /new starts over, /save FILE keeps the "
+    "talk, /quit (or Ctrl-D) leaves; Ctrl-C stops a reply."
 )
 
 
@@ -32,7 +43,9 @@ def chat(
     recipe: Recipe = None,
     weights: Weights = None,
     pool: Pool = None,
+    plans: Plans = None,
     candidates: Candidates = None,
+    without: Without = None,
 ) -> None:
     """Talk with the listener.
 
@@ -46,8 +59,9 @@ def chat(
     if at_terminal:
         typer.echo("Waking the listener …", err=True)
     # Only a person at a terminal can ask what was heard.
+    off = unheard(model, at_terminal, without)
     listener = Listener.load(
-        model, recipe=recipe, weights=weights, pool=pool, candidates=candidates, understand=at_terminal
+        model, recipe=recipe, weights=weights, pool=pool, plans=plans, candidates=candidates, without=off
     )
     talk = Talk(listener, tuple(persona_line or ()), seed, save, kept)
     if at_terminal:
@@ -67,8 +81,8 @@ class Talk:
     earlier: bytes = b""
     """Talks that the file held before, as lines: they stay."""
     dialogue: "Dialogue | None" = None
-    heard: "tuple[Scored, ...] | None" = None
-    """What the listener heard in the last text."""
+    last: "Reply | None" = None
+    """The last reply, with what was heard and meant."""
 
     def say(self, text: str, stream: bool) -> tuple[str, tuple[str, ...]]:
         """Answer and remember both turns; returns the reply and its notices."""
@@ -89,7 +103,7 @@ class Talk:
             self.dialogue = Dialogue(turns, personas=personas)
         else:
             self.dialogue = replace(self.dialogue, turns=(*self.dialogue.turns, *turns))
-        self.heard = reply.emotion
+        self.last = reply
         if self.save:
             self.keep(self.save, self.earlier)
         return reply.text, reply.notices
@@ -98,7 +112,7 @@ class Talk:
         """Begin a new talk; the one before stays in the file."""
         if self.dialogue and self.save:
             self.earlier += self.dialogue.to_json().encode() + b"\n"
-        self.dialogue = self.heard = None
+        self.dialogue = self.last = None
 
     def keep(self, file: Path, earlier: bytes) -> None:
         """Write the talk after the earlier ones, whole or not at all."""
@@ -171,7 +185,9 @@ def _at_terminal(talk: Talk) -> None:
             talk.start_over()
             typer.echo("A new talk.")
         elif command == "/heard":
-            typer.echo(_heard(talk.heard))
+            typer.echo(_heard(talk.last.emotion if talk.last else None))
+        elif command == "/why":
+            typer.echo(_why(talk.last))
         elif command == "/save":
             _save(talk, rest.strip())
         elif command.startswith("/"):
@@ -202,6 +218,26 @@ def _heard(emotions: "tuple[Scored, ...] | None") -> str:
         f"{found.label:>{widest}} {'█' * round(30 * found.probability):<30} {found.probability:.0%}"
         for found in emotions
     )
+
+
+def _why(reply: "Reply | None") -> str:
+    """The plan of the last reply, and the other candidates with theirs."""
+    if reply is None:
+        return "Say something first."
+    if reply.plan is None and len(reply.candidates) < 2:
+        return "Nothing was planned, and there was nothing to choose from."
+    lines = [f"I meant: {in_words(reply.plan)}"] if reply.plan else []
+    others = [one for one in reply.candidates if one.text != reply.text]
+    lines += ["I could also have said:"] if others else []
+    lines += [f"  {one_line(one.text)}" + (f"  ({in_words(one.plan)})" if one.plan else "") for one in others]
+    return "\n".join(lines)
+
+
+def in_words(plan: "Factors") -> str:
+    """A plan for people, such as `sad · exploration · questioning · caring`."""
+    mechanisms = " and ".join(plan.mechanisms) if plan.mechanisms else None
+    parts = (plan.emotion, "no mechanism" if plan.mechanisms == () else mechanisms, plan.act, plan.tone)
+    return " · ".join(part.replace("_", " ") for part in parts if part)
 
 
 def _save(talk: Talk, name: str) -> None:

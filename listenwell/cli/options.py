@@ -6,7 +6,10 @@ from typing import Annotated
 import typer
 
 Model = Annotated[
-    str, typer.Option(help="Who answers: prompted, retrieval (from a --pool), or vanilla with --weights.")
+    str,
+    typer.Option(
+        help="Who answers: planned, prompted, retrieval (from a --pool), or comae or vanilla with --weights."
+    ),
 ]
 Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
 Weights = Annotated[
@@ -19,7 +22,26 @@ Pool = Annotated[
 ]
 Candidates = Annotated[
     int | None,
-    typer.Option(min=1, help="How many replies to propose; of several, the shipped ranker chooses."),
+    typer.Option(min=1, help="How many replies to propose; of several, the listener's judges choose."),
+]
+Plans = Annotated[
+    int | None, typer.Option(min=1, help="With the model planned: how many different plans to word.")
+]
+Emotion = Annotated[
+    str | None, typer.Option(help="Take the person to feel this, such as sad, whatever was heard.")
+]
+Mechanisms = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism",
+        help="Steer: emotional_reaction (ER), interpretation (IP), exploration (EX), or none; repeatable.",
+    ),
+]
+Act = Annotated[str | None, typer.Option(help="Steer: what the reply does, such as questioning.")]
+Tone = Annotated[str | None, typer.Option(help="Steer: the emotion it expresses, such as caring.")]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(help="Switch a part off: understand, plan, choose, or a judge such as ranker; repeatable."),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
 PersonaLines = Annotated[

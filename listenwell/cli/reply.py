@@ -6,7 +6,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import AsJson, Candidates, Model, PersonaLines, Pool, Recipe, Seed, Weights
+from listenwell.cli.options import (
+    Act,
+    AsJson,
+    Candidates,
+    Emotion,
+    Mechanisms,
+    Model,
+    PersonaLines,
+    Plans,
+    Pool,
+    Recipe,
+    Seed,
+    Tone,
+    Weights,
+    Without,
+)
 from listenwell.cli.terminal import visible
 
 if TYPE_CHECKING:
@@ -25,31 +40,52 @@ def reply(
     recipe: Recipe = None,
     weights: Weights = None,
     pool: Pool = None,
+    act: Act = None,
+    mechanism: Mechanisms = None,
+    tone: Tone = None,
+    emotion: Emotion = None,
+    plans: Plans = None,
     candidates: Candidates = None,
+    without: Without = None,
 ) -> None:
-    """Answer one text, streamed as it is made.
+    """Answer one text; a reply that nothing is chosen or guarded after is streamed as it is made.
 
     Example: listenwell reply "I finally got promoted today!" --seed 1
     """
+    from listenwell.generators.plans import wanted
     from listenwell.listener import Listener
 
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     talk = read_history(history) if history else None
-    # What was heard is only shown as JSON: without that, nobody waits for it.
+    steered = any(part is not None for part in (emotion, mechanism, act, tone))
+    want = wanted(emotion, mechanism, act, tone) if steered else None
     listener = Listener.load(
-        model, recipe=recipe, weights=weights, pool=pool, candidates=candidates, understand=as_json
+        model,
+        recipe=recipe,
+        weights=weights,
+        pool=pool,
+        plans=plans,
+        candidates=candidates,
+        without=unheard(model, as_json, without),
     )
     answer = listener.reply(
         text,
         history=talk,
         persona=persona_line or (),
+        want=want,
         seed=seed,
         on_text=None if as_json else lambda piece: typer.echo(visible(piece), nl=False),
     )
     typer.echo(answer.to_json() if as_json else "")
     for notice in answer.notices:
         typer.echo(f"listenwell: {notice}", err=True)
+
+
+def unheard(model: str, shown: bool, without: list[str] | None) -> tuple[str, ...]:
+    """What is switched off: what was asked for, and hearing where nobody sees or uses what was heard."""
+    off = tuple(without or ())
+    return off if shown or model == "planned" else (*off, "understand")
 
 
 def read_history(file: Path) -> "Dialogue":

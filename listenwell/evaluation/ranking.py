@@ -8,6 +8,7 @@ from shutil import copytree
 import numpy as np
 
 from listenwell import checkpoint
+from listenwell.corpora.sources import Source
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ledger import Result, surroundings
 from listenwell.evaluation.metrics import over_seeds, ranking_metrics
@@ -15,7 +16,6 @@ from listenwell.evaluation.units import units
 from listenwell.files import hash_files
 from listenwell.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_witness
 from listenwell.rankers.scoring import POOL, POOL_SEED, Pools, pool_scores, ranks, truth_first
-from listenwell.rankers.sources import Source
 from listenwell.rankers.witness import Witness
 from listenwell.records import dumps
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from listenwell.corpora.sources import TITLES
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.published import PUBLISHED
 from listenwell.evaluation.published_ranking import PERSONA_SENTENCES, TRANSFER
-from listenwell.rankers.sources import TITLES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

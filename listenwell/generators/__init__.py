@@ -5,6 +5,8 @@ from listenwell.registry import Registry
 GENERATORS: Registry[type] = Registry(
     "model",
     {
+        "comae": "listenwell.generators.comae.speaker:Comae",
+        "planned": "listenwell.generators.planned:Speaker",
         "prompted": "listenwell.generators.prompted:Prompted",
         "retrieval": "listenwell.generators.retrieval:Retrieval",
         "vanilla": "listenwell.generators.vanilla:Vanilla",

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from listenwell.dialogue import Candidate
+from listenwell.runtime.base import State
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,18 @@ class Prompt:
     """Tokens that end the reply."""
     notices: tuple[str, ...] = ()
     """What the user should know, such as that a long text was cut."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What stands before replies, as an engine has read it."""
+
+    state: State
+    """A row for each reply."""
+    stop: frozenset[int]
+    """Tokens that end a reply; none begins with one."""
+    room: int
+    """How many more tokens the engine's context holds."""
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,22 @@ from collections.abc import Sequence
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import InputError
 from listenwell.generators.base import Prompt
-from listenwell.runtime.base import Runtime
 from listenwell.runtime.text import Vocabulary
 
 START, END = "<|im_start|>", "<|im_end|>"
 
 
 def build_prompt(
-    runtime: Runtime, dialogue: Dialogue, system: str, budget: int, shots: Sequence[tuple[str, str]] = ()
+    vocabulary: Vocabulary,
+    dialogue: Dialogue,
+    system: str,
+    budget: int,
+    shots: Sequence[tuple[str, str]] = (),
 ) -> Prompt:
     """The prompt for the listener's next turn.
 
     Args:
-        runtime: whose vocabulary to use.
+        vocabulary: the model's.
         dialogue: ends with somebody else's turn; the listener's own persona goes into the system turn.
         system: who the listener is; empty for no system turn (unless there is a persona).
         budget: how many tokens the prompt may have.
@@ -30,13 +33,13 @@ def build_prompt(
     persona = dialogue.persona_of(dialogue.listener)
     if persona and persona.lines:
         system = f"{system}\nAbout you: {' '.join(persona.lines)}".strip()
-    head = turn_tokens(runtime.vocabulary, "system", runtime.encode(system)) if system else []
+    head = turn_tokens(vocabulary, "system", vocabulary.encode(system)) if system else []
     for said, answer in shots:
-        head += turn_tokens(runtime.vocabulary, "user", runtime.encode(said))
-        head += turn_tokens(runtime.vocabulary, "assistant", runtime.encode(answer))
-    tail = [runtime.vocabulary.special(START), *runtime.encode("assistant\n")]
+        head += turn_tokens(vocabulary, "user", vocabulary.encode(said))
+        head += turn_tokens(vocabulary, "assistant", vocabulary.encode(answer))
+    tail = reply_head(vocabulary)
     room = budget - len(head) - len(tail)
-    frame = len(turn_tokens(runtime.vocabulary, "user", []))
+    frame = len(turn_tokens(vocabulary, "user", []))
     if room < frame + budget // 4:  # less than a quarter for what was said is no conversation
         raise InputError(
             f"The persona and the instructions take {len(head)} of the prompt's {budget} tokens.",
@@ -45,12 +48,12 @@ def build_prompt(
     notices: list[str] = []
     kept: list[list[int]] = []
     for turn in reversed(dialogue.turns):
-        text = runtime.encode(turn.text)
+        text = vocabulary.encode(turn.text)
         if not kept and len(text) + frame > room:
             left_out = len(text) - (room - frame)
             text = text[left_out:]
             notices.append(f"The text was too long: its first {left_out} tokens were left out.")
-        tokens = turn_tokens(runtime.vocabulary, role_of(turn, dialogue), text)
+        tokens = turn_tokens(vocabulary, role_of(turn, dialogue), text)
         if len(tokens) > room:
             break
         kept.append(tokens)
@@ -59,8 +62,13 @@ def build_prompt(
         notices.append(f"The talk is long: the {dropped} oldest turns were left out.")
     body = [token for tokens in reversed(kept) for token in tokens]
     # A turn ends with its end mark, or where the model begins another.
-    stop = frozenset({runtime.vocabulary.special(END), runtime.vocabulary.special(START)})
+    stop = frozenset({vocabulary.special(END), vocabulary.special(START)})
     return Prompt((*head, *body, *tail), stop, tuple(notices))
+
+
+def reply_head(vocabulary: Vocabulary) -> list[int]:
+    """What stands before the listener's own words: all that P(y), a reply without context, has before it."""
+    return [vocabulary.special(START), *vocabulary.encode("assistant\n")]
 
 
 def turn_tokens(vocabulary: Vocabulary, role: str, text: list[int]) -> list[int]:

@@ -1,15 +1,16 @@
 """The one decoder: from logits to tokens, the same for every generator and every engine.
 
-Top-p sampling (Holtzman et al. 2020) with temperature, as CoMAE decodes (§6.2: p = 0.9, 0.7).
+Top-p sampling (Holtzman et al. 2020) with temperature, as CoMAE decodes (§6.2: p = 0.9, 0.7). Several replies
+are made in one batch, each by its own seed; a reply does not depend on those beside it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from listenwell.errors import InputError
-from listenwell.generators.base import Prompt
+from listenwell.generators.base import Begun
 from listenwell.generators.ending import Ending
 from listenwell.runtime.base import Runtime
 
@@ -22,10 +23,14 @@ class Decoding:
     """Below 1 prefers likely tokens; 0 always takes the likeliest (greedy)."""
     top_p: float = 0.9
     """Sample among the likeliest tokens that hold this share of probability."""
+    top_k: int = 256
+    """Of so many of the likeliest tokens at most (Fan et al. 2018)."""
     max_tokens: int = 60
     """A reply ends here at the latest."""
     repetition_penalty: float = 1.1
     """Divides the score of tokens the reply already holds (Keskar et al. 2019); 1 is none."""
+    no_repeat: int = 0
+    """No run of so many tokens stands twice in a reply (Paulus et al. 2018, §2.5); 0 allows all."""
 
     ending: Ending = field(default_factory=Ending)
     """Where a reply stops before the limit."""
@@ -34,8 +39,10 @@ class Decoding:
         limits = {
             "temperature": (0.0, 5.0),
             "top_p": (1e-6, 1.0),
+            "top_k": (1, 10**9),
             "max_tokens": (1, 4096),
             "repetition_penalty": (0.1, 10.0),
+            "no_repeat": (0, 100),
         }
         for name, (low, high) in limits.items():
             if not low <= getattr(self, name) <= high:  # also catches NaN
@@ -48,7 +55,7 @@ def probabilities(logits: np.ndarray, decoding: Decoding) -> np.ndarray:
     """The distribution that is sampled from: temperature, then the top-p nucleus.
 
     Args:
-        logits: (vocabulary,) scores; -inf for what is forbidden.
+        logits: (tokens,) scores; -inf for what is forbidden.
         decoding: temperature and top_p.
     """
     scores = logits.astype(np.float64)
@@ -74,36 +81,82 @@ def sample(weights: np.ndarray, draw: float) -> int:
     return min(int(np.searchsorted(total, draw * total[-1], side="right")), len(weights) - 1)
 
 
-def generate(runtime: Runtime, prompt: Prompt, decoding: Decoding, seed: int) -> Iterator[int]:
-    """Tokens of one reply, one by one, without the one that stops it.
+@dataclass
+class Row:
+    """A reply in the making."""
+
+    seed: int
+    tokens: list[int] = field(default_factory=list)
+    """Without the one that stops it."""
+    log_likelihood: float = 0.0
+    """Of its tokens, and of the one that stopped it, as the model itself sees them: at temperature 1."""
+    finished: bool = False
+    """Whoever reads along can end it by setting this."""
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(self.seed)
+
+
+def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
+    """Make replies side by side; gives a row each time that it has one token more.
 
     Args:
         runtime: the engine.
-        prompt: what stands before the reply, and what ends it; a reply cannot begin with its end.
+        begun: what stands before the replies.
+        rows: the replies, empty still.
         decoding: how tokens are chosen.
-        seed: the same seed gives the same reply.
     """
-    random = np.random.default_rng(seed)
-    special = np.array(sorted(runtime.vocabulary.special_ids - prompt.stop), dtype=np.int64)
-    silent = np.array(sorted(runtime.vocabulary.blank_ids | prompt.stop), dtype=np.int64)
-    state = runtime.prefill(prompt.tokens)
-    reply: list[int] = []
-    room = min(decoding.max_tokens, runtime.context_length - len(prompt.tokens))
-    while len(reply) < room:
-        logits = runtime.logits(state)[0].copy()
-        logits[special] = -np.inf
-        if not reply:  # so that no reply is empty
-            logits[silent] = -np.inf
-        if reply and decoding.repetition_penalty != 1:
-            seen = np.unique(np.array(reply))
-            kept = logits[seen]
-            logits[seen] = np.where(
-                kept > 0, kept / decoding.repetition_penalty, kept * decoding.repetition_penalty
-            )
-        token = sample(probabilities(logits, decoding), float(random.random()))
-        if token in prompt.stop:
+    state, stop, limit = begun.state, begun.stop, min(decoding.max_tokens, begun.room)
+    forbidden = runtime.vocabulary.special_ids - stop
+    silent = runtime.vocabulary.blank_ids | stop  # at the beginning, so that no reply is empty
+    active = list(rows)
+    for count in range(limit):
+        likely = runtime.likeliest(state, decoding.top_k)
+        for place, row in enumerate(active):
+            tokens, scores = likely.tokens[place], likely.scores[place]
+            allowed = _allowed(tokens, scores, row, forbidden if count else forbidden | silent, decoding)
+            if not np.isfinite(allowed).any():  # none of the likeliest may be said: look at all
+                scores = runtime.logits(state)[place]
+                tokens = np.arange(len(scores))
+                allowed = _allowed(tokens, scores, row, forbidden if count else forbidden | silent, decoding)
+            chosen = sample(probabilities(allowed, decoding), float(row.random.random()))
+            row.log_likelihood += float(scores[chosen] - likely.totals[place])
+            if (token := int(tokens[chosen])) in stop:
+                row.finished = True
+                continue
+            row.tokens.append(token)
+            yield row
+        going_on = [place for place, row in enumerate(active) if not row.finished]
+        if not going_on:
             return
-        reply.append(token)
-        yield token
-        if len(reply) < room:
-            state = runtime.step(state, [token])
+        if len(going_on) < len(active):
+            state = runtime.pick(state, going_on)
+            active = [active[place] for place in going_on]
+        if count + 1 < limit:
+            state = runtime.step(state, [[row.tokens[-1]] for row in active])
+
+
+def _allowed(
+    tokens: np.ndarray, scores: np.ndarray, row: Row, forbidden: frozenset[int], decoding: Decoding
+) -> np.ndarray:
+    """The scores, lowered for what the reply holds already; -inf for what may not be said."""
+    found, held, penalty = scores.copy(), set(row.tokens), decoding.repetition_penalty
+    blocked = _would_repeat(row.tokens, decoding.no_repeat)
+    for place, token in enumerate(tokens.tolist()):
+        if token in forbidden or token in blocked:
+            found[place] = -np.inf
+        elif penalty != 1 and token in held:
+            found[place] = found[place] / penalty if found[place] > 0 else found[place] * penalty
+    return found
+
+
+def _would_repeat(tokens: Sequence[int], size: int) -> set[int]:
+    """Tokens that would make the last `size` of a reply stand in it twice."""
+    if not size or len(tokens) < size:
+        return set()
+    last = tokens[len(tokens) - size + 1 :]
+    return {
+        tokens[place + size - 1]
+        for place in range(len(tokens) - size + 1)
+        if tokens[place : place + size - 1] == last
+    }

@@ -1,6 +1,6 @@
 """The first listener: an instruction-tuned model with a short system prompt, nothing trained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Speech
 from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.wording import word_reply
+from listenwell.generators.wording import word_prompt
 from listenwell.runtime.base import Runtime
 from listenwell.weights import find_weights
 
@@ -82,21 +82,20 @@ class Prompted:
     def speak(
         self,
         dialogue: Dialogue,
-        plan: Factors | None,
+        plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
     ) -> Speech:
-        """One reply or more; a plan is not used, since nothing taught this model what one is.
+        """One reply or more; plans are not used, since nothing taught this model what one is.
 
         Of several, no two have the same words, so they can be fewer than asked for.
         """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
-        prompt = build_prompt(self.runtime, dialogue, self.config.system, budget, self.config.shots)
-        texts = dict.fromkeys(
-            word_reply(
-                self.runtime, prompt, decoding, seed + number * _NEXT_SEED, None if number else on_text
-            )
-            for number in range(self.config.candidates)
+        prompt = build_prompt(
+            self.runtime.vocabulary, dialogue, self.config.system, budget, self.config.shots
         )
-        return Speech(tuple(Candidate(text, plan) for text in texts), prompt.notices)
+        seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
+        worded = word_prompt(self.runtime, prompt, decoding, seeds, on_text)
+        texts = dict.fromkeys(reply.text for reply in worded)
+        return Speech(tuple(Candidate(text) for text in texts), prompt.notices)

@@ -1,6 +1,6 @@
 """A listener that says what people have said: the best replies of a large pool (PEC §4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,13 +65,13 @@ class Retrieval:
     def speak(
         self,
         dialogue: Dialogue,
-        plan: Factors | None,
+        plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
     ) -> Speech:
         """The best replies, the best first; what was said before in the talk comes after all others.
 
-        Nothing is drawn, so the seed moves nothing; a plan is not used, since the pool was written without.
+        Nothing is drawn, so the seed moves nothing; plans are not used, since the pool was written without.
         """
         # As many more as were said: there is always something new, if the pool has it.
         said = {" ".join(turn.text.split()) for turn in dialogue.turns}

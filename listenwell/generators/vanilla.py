@@ -61,7 +61,7 @@ class Vanilla(Prompted):
         engine, end = self._engine(), self.runtime.vocabulary.special(END)
         for example in examples:
             prompt = build_prompt(
-                self.runtime, example.context, self.config.system, self.config.prompt_tokens
+                self.runtime.vocabulary, example.context, self.config.system, self.config.prompt_tokens
             )
             reply = [*self.runtime.encode(example.reply.text), end]
             nlls.append(engine.negative_log_likelihood([*prompt.tokens, *reply], len(prompt.tokens)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
-from listenwell.generators.chatml import END, START, build_prompt
+from listenwell.generators.chatml import END, build_prompt, reply_head
 from listenwell.rankers.witness import checkpoint_key
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ class Likelihood:
         tokens = [[*given[:REPLY_TOKENS], end] for given in vocabulary.encode_many(replies)]
         rows = [
             self._runtime.log_likelihoods(
-                build_prompt(self._runtime, self._shortened(context), "", PROMPT_TOKENS).tokens, tokens
+                build_prompt(self._runtime.vocabulary, self._shortened(context), "", PROMPT_TOKENS).tokens,
+                tokens,
             )
             for context in contexts
         ]
@@ -73,7 +74,7 @@ class Likelihood:
         """log P(y) of each reply; asked once."""
         new = {text: given for text, given in zip(replies, tokens, strict=True) if text not in self._alone}
         if new and self._prior:
-            head = (self._runtime.vocabulary.special(START), *self._runtime.encode("assistant\n"))
+            head = reply_head(self._runtime.vocabulary)
             self._alone |= dict(
                 zip(new, map(float, self._runtime.log_likelihoods(head, list(new.values()))), strict=True)
             )

@@ -11,13 +11,13 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from listenwell.corpora.sources import Source
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
 from listenwell.evaluation.metrics import pools, rank_of_truth
 from listenwell.files import hash_files, written_whole
 from listenwell.progress import progress
 from listenwell.rankers.ensemble import Ensemble
-from listenwell.rankers.sources import Source
 from listenwell.rankers.witness import Witness
 
 RANKS = "ranks.npy"

@@ -39,6 +39,12 @@ class Vocabulary:
                 f"{folder / 'tokenizer.json'} cannot be read: {error}.", "Copy the model folder again."
             ) from None
 
+    def extended(self, tokens: Sequence[str]) -> "Vocabulary":
+        """The same with more special tokens, numbered on from the last; those it has already stay."""
+        tokenizer = Tokenizer.from_str(self.to_json())
+        tokenizer.add_special_tokens(list(tokens))
+        return Vocabulary(tokenizer)
+
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 

@@ -1,22 +1,28 @@
 """The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
+from listenwell.runtime.base import Likeliest, likeliest_of
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
+
+ADDED_TOKENS = "added_tokens.safetensors"
+"""Of an adapter: the embeddings of tokens that it adds to the vocabulary, as `rows`."""
 
 
 @dataclass(frozen=True)
 class _State:
     cache: Any
-    logits: "np.ndarray"  # (rows, vocabulary)
+    logits: "torch.Tensor"  # (rows, vocabulary)
+    known: "torch.Tensor"  # (rows, tokens so far): 0 where a shorter row was filled up
 
 
 class TorchRuntime:
@@ -33,7 +39,8 @@ class TorchRuntime:
 
         Args:
             folder: the model.
-            adapter: a folder with a LoRA adapter, merged into the model's weights.
+            adapter: a folder with a LoRA adapter, merged into the model's weights; tokens that it adds to the
+                vocabulary become rows of the embeddings.
         """
         import torch
         from safetensors import SafetensorError
@@ -51,10 +58,11 @@ class TorchRuntime:
             ) from error
         if adapter is not None:
             model = _merged(model, adapter)
+            _add_tokens(model, adapter)
         return cls(model, Vocabulary.from_folder(adapter or folder))
 
     def use_gpu(self) -> None:
-        """Move the model to a GPU where there is one; `log_likelihoods` runs there."""
+        """Move the model to a GPU where there is one."""
         import torch
 
         if torch.cuda.is_available():
@@ -64,21 +72,64 @@ class TorchRuntime:
         """The tokens of a text; what looks like a special token in it stays text."""
         return self.vocabulary.encode(text)
 
-    def prefill(self, tokens: Sequence[int], rows: int = 1) -> _State:
-        """Read a prompt once, for `rows` replies that go on from it."""
-        state = self._forward([list(tokens)], None)
-        if rows == 1:
-            return state
-        state.cache.batch_repeat_interleave(rows)
-        return _State(state.cache, state.logits.repeat(rows, axis=0))
+    def prefill(self, tokens: Sequence[int]) -> _State:
+        """Read a prompt: a state of one row."""
+        return self.prefill_many([tokens])
 
-    def step(self, state: _State, tokens: Sequence[int]) -> _State:
-        """Read one more token in every row."""
-        return self._forward([[token] for token in tokens], state.cache)
+    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> _State:
+        """Read several prompts at once, a row each; shorter ones are filled up on the left."""
+        import torch
+
+        longest = max(map(len, prompts))
+        rows = [[0] * (longest - len(tokens)) + list(tokens) for tokens in prompts]
+        known = [[0] * (longest - len(tokens)) + [1] * len(tokens) for tokens in prompts]
+        return self._forward(rows, None, torch.tensor(known, device=self._model.device))
+
+    def join(self, states: Sequence[_State]) -> _State:
+        """The rows of several states as one; they may have read different numbers of tokens."""
+        import torch
+
+        longest = max(state.known.shape[1] for state in states)
+
+        def filled(tensor: "torch.Tensor", place: int) -> "torch.Tensor":
+            """Zeros before the first token, so that all rows end together."""
+            short = longest - tensor.shape[place]
+            return torch.nn.functional.pad(tensor, (*(0, 0) * (tensor.dim() - 1 - place), short, 0))
+
+        layers = [
+            tuple(torch.cat([filled(pair[side], 2) for pair in pairs]) for side in (0, 1))
+            for pairs in zip(*(_layers(state.cache) for state in states), strict=True)
+        ]
+        known = torch.cat([filled(state.known, 1) for state in states])
+        return _State(_cache(layers), torch.cat([state.logits for state in states]), known)
+
+    def pick(self, state: _State, rows: Sequence[int]) -> _State:
+        """These rows, repeated, reordered or left out; the given state stays as it is."""
+        import torch
+
+        places = torch.tensor(list(rows), device=self._model.device)
+        layers = [(keys[places], values[places]) for keys, values in _layers(state.cache)]
+        return _State(_cache(layers), state.logits[places], state.known[places])
+
+    def step(self, state: _State, tokens: Sequence[Sequence[int]]) -> _State:
+        """Read more tokens in every row, as many in each; the given state cannot be used again."""
+        import torch
+
+        more = torch.ones(len(tokens), len(tokens[0]), dtype=torch.long, device=self._model.device)
+        return self._forward([list(row) for row in tokens], state.cache, torch.cat([state.known, more], 1))
 
     def logits(self, state: _State) -> "np.ndarray":
         """Scores of the next token: float32, (rows, vocabulary)."""
-        return state.logits
+        scores: np.ndarray = state.logits.cpu().numpy()
+        return scores
+
+    def likeliest(self, state: _State, count: int) -> Likeliest:
+        """The next tokens with the highest scores; found on the GPU where the model is there."""
+        if state.logits.device.type == "cpu":
+            return likeliest_of(self.logits(state), count)
+        scores, tokens = state.logits.topk(min(count, state.logits.shape[1]))
+        found = (tokens, scores, state.logits.logsumexp(dim=1))
+        return Likeliest(*(tensor.cpu().numpy() for tensor in found))
 
     def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
         """How unlikely the tokens from place `first` on are after those before them, in nats."""
@@ -122,14 +173,51 @@ class TorchRuntime:
             likelihoods: np.ndarray = found.float().cpu().numpy()
         return likelihoods
 
-    def _forward(self, tokens: list[list[int]], cache: Any) -> _State:  # noqa: ANN401
+    def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> _State:  # noqa: ANN401
         import torch
 
+        # Filled places count for nothing: no token sees them, and positions start after them.
+        positions = (known.cumsum(1) - 1).clamp(min=0)[:, -len(tokens[0]) :]
         with torch.inference_mode():
             output = self._model(
-                input_ids=torch.tensor(tokens), past_key_values=cache, use_cache=True, logits_to_keep=1
+                input_ids=torch.tensor(tokens, device=known.device),
+                past_key_values=cache,
+                attention_mask=known,
+                position_ids=positions,
+                use_cache=True,
+                logits_to_keep=1,
             )
-        return _State(output.past_key_values, output.logits[:, -1].numpy())
+        return _State(output.past_key_values, output.logits[:, -1].float(), known)
+
+
+def _layers(cache: Any) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:  # noqa: ANN401
+    """Keys and values of each layer: (rows, heads, tokens, width)."""
+    return ((layer.keys, layer.values) for layer in cache.layers)
+
+
+def _cache(layers: Iterable[tuple["torch.Tensor", ...]]) -> Any:  # noqa: ANN401
+    """transformers' cache with these keys and values."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache()
+    for number, (keys, values) in enumerate(layers):
+        cache.update(keys, values, number)
+    return cache
+
+
+def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
+    """Put the adapter's new tokens behind those that the model has."""
+    import torch
+    from safetensors.torch import load_file
+
+    if not (adapter / ADDED_TOKENS).is_file():
+        return
+    rows = load_file(adapter / ADDED_TOKENS)["rows"].float()
+    known = model.config.vocab_size
+    with quiet_transformers(), torch.no_grad():
+        model.resize_token_embeddings(known + len(rows), mean_resizing=False)
+        model.get_input_embeddings().weight[known:] = rows
+        model.get_output_embeddings().weight[known:] = rows
 
 
 def _merged(model: Any, adapter: Path) -> Any:  # noqa: ANN401

@@ -15,6 +15,8 @@ TASKS: "Registry[type[Task]]" = Registry(
     "trainable model",
     {
         "vanilla": "listenwell.training.causal:CausalTask",
+        "planned": "listenwell.training.planned:PlannedTask",
+        "comae": "listenwell.training.comae:ComaeTask",
         "bag": "listenwell.training.bag:BagTask",
         "ear": "listenwell.training.ears:EarTask",
         "ranker": "listenwell.training.rankers:RankTask",

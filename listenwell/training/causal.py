@@ -73,6 +73,22 @@ def encode_dialogue(
     )
 
 
+def load_causal(recipe: TrainRecipe) -> tuple[Any, Path]:
+    """The recipe's base model in float32, and its folder."""
+    from transformers import AutoModelForCausalLM
+
+    folder = find_weights(recipe.base, recipe.weights)
+    model = AutoModelForCausalLM.from_pretrained(
+        folder,
+        dtype=torch.float32,
+        attn_implementation="sdpa",
+        use_safetensors=True,
+        local_files_only=True,
+        attention_dropout=recipe.dropout,  # layers take it when they are made: a later change is unheard
+    )
+    return model, folder
+
+
 class CausalTask:
     """A causal model and the dialogues it learns from."""
 
@@ -97,28 +113,15 @@ class CausalTask:
                 torch.compile(self._plain[0], dynamic=False),  # packed rows have one shape
                 torch.compile(self._plain[1], dynamic=True),  # targets come in any number
             )
-        limit = recipe.batches.row_tokens
-        self._train = self._encoded(recipe.data.train, limit, recipe.learn == "all")
-        if recipe.alone:
-            self._train += self._replies_alone(limit)
+        self._train = self._training_sequences(recipe.batches.row_tokens)
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
         """Load the base model, with adapters where the recipe asks for them."""
-        from transformers import AutoModelForCausalLM
-
         reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
         for split in recipe.data.used():
             reader.check(split)  # before minutes are spent on the others
-        folder = find_weights(recipe.base, recipe.weights)
-        model = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            attn_implementation="sdpa",
-            use_safetensors=True,
-            local_files_only=True,
-            attention_dropout=recipe.dropout,  # layers take it when they are made: a later change is unheard
-        )
+        model, folder = load_causal(recipe)
         if recipe.lora:
             model = add_lora(model, recipe.lora, recipe.base, "CAUSAL_LM")
         task = cls(model, Vocabulary.from_folder(folder), recipe, device)
@@ -136,7 +139,10 @@ class CausalTask:
     def measure(self, split: str) -> dict[str, float]:
         """Perplexity by token and word and bits by byte, from sums over the whole split."""
         # The whole context the model can read: what is measured must not depend on how training is batched.
-        sequences = self._encoded(split, limit=int(self._base().config.max_position_embeddings))
+        return self._measured(self._encoded(split, limit=self._window()))
+
+    def _measured(self, sequences: Sequence[Encoded]) -> dict[str, float]:
+        """How likely the targets of given sequences are."""
         nll, tokens = 0.0, 0
         plain = BatchRecipe("bucketed", 16_384 if self.device.type == "cuda" else 4_096, 8)
         self.model.eval()
@@ -161,8 +167,10 @@ class CausalTask:
 
     def save(self, folder: Path) -> None:
         """config.json, tokenizer.json and model.safetensors, or the adapter's files under LoRA."""
+        # Embeddings are never among what an adapter trains; peft would ask the hub whether they were.
+        settings = {"save_embedding_layers": False} if self.recipe.lora else {}
         with quiet_transformers():
-            self.model.save_pretrained(folder)
+            self.model.save_pretrained(folder, **settings)
         (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
         (folder / "tokenizer.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
 
@@ -192,6 +200,19 @@ class CausalTask:
             "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
             "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
         }
+
+    def _training_sequences(self, limit: int) -> list[Encoded]:
+        """What is learned from, none longer than the limit."""
+        found = self._encoded(self.recipe.data.train, limit, self.recipe.learn == "all")
+        return found + self._replies_alone(limit) if self.recipe.alone else found
+
+    def _window(self) -> int:
+        """How many tokens the model can read."""
+        return int(self._base().config.max_position_embeddings)
+
+    def _head(self) -> Sequence[torch.Tensor]:
+        """The output layer's weights in one part or more, which together are (vocabulary, width)."""
+        return (self._base().lm_head.weight,)
 
     def _base(self) -> Any:  # noqa: ANN401
         return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
@@ -240,7 +261,7 @@ class CausalTask:
             use_cache=False,
         ).last_hidden_state
         at_targets = hidden.flatten(0, 1)[move(batch.sources)]  # logits only where a token counts
-        return token_losses(at_targets, self._base().lm_head.weight, move(batch.labels))
+        return token_losses(at_targets, self._head(), move(batch.labels))
 
     def _to_device(self, array: np.ndarray) -> torch.Tensor:
         tensor = torch.from_numpy(array)
@@ -249,7 +270,10 @@ class CausalTask:
         return tensor
 
 
-def _token_losses(hidden: torch.Tensor, head: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width)."""
-    logits = torch.nn.functional.linear(hidden, head).float()
+def _token_losses(
+    hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor
+) -> torch.Tensor:
+    """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width) in parts."""
+    parts = [torch.nn.functional.linear(hidden, part) for part in head]
+    logits = (torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]).float()
     return torch.nn.functional.cross_entropy(logits, labels, ignore_index=-100, reduction="none")

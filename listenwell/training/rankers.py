@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
+from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
@@ -23,7 +24,6 @@ from listenwell.rankers.inference import score
 from listenwell.rankers.inputs import Inputs, Text
 from listenwell.rankers.model import KIND, adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
-from listenwell.rankers.sources import HELD_OUT, Source
 from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora, take_weights

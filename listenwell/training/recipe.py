@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.errors import RecipeError
+from listenwell.generators.comae.config import ComaeConfig
 from listenwell.rankers.config import RankerConfig
 
 BATCHINGS = ("packed", "bucketed", "examples")
@@ -22,8 +23,11 @@ class DataRecipe:
     valid: str = "valid"
     test: str | None = None
     """Measured once, after training, with the best checkpoint; nothing is chosen by it."""
+    annotated: Path | None = None
+    """Of speakers that plan: the folder with the corpora as `listenwell annotate` wrote them, as
+    CORPUS/SPLIT.jsonl."""
     limit: int | None = None
-    """Only so many dialogues of each split (replies, for rankers), for rehearsals."""
+    """Only so many dialogues of each split (replies, for rankers and speakers that plan), for rehearsals."""
 
     def used(self, shaping: bool = False) -> tuple[str, ...]:
         """The splits in use; `shaping`: only those that are learned from and chosen by."""
@@ -165,7 +169,7 @@ class BagRecipe:
 
 @dataclass(frozen=True)
 class PairsRecipe:
-    """Which replies a ranker learns from."""
+    """Which replies a ranker or a planned speaker learns from."""
 
     sources: tuple[tuple[str, int], ...]
     """Corpora by name, and how many replies of each, drawn at random; 0 takes all."""
@@ -174,7 +178,8 @@ class PairsRecipe:
     measured: int | None = None
     """Measure at most so many replies of each corpus, the first ones, where a split is large."""
     start: Path | None = None
-    """A trained ranker's checkpoint to go on from, of the same kind or another on the same base."""
+    """A trained model's checkpoint to go on from, on the same base; `shipped` is the speaker that comes with the
+    package."""
     scale: float = 1.0
     """Scores are multiplied by it in the loss; no order of replies depends on it, but products of long
     vectors are too large for a softmax to begin with. The papers have 1."""
@@ -187,6 +192,20 @@ class PairsRecipe:
         _within("pairs.scale", self.scale, 1e-6, 1e6)
         if self.measured is not None:
             _within("pairs.measured", self.measured, 2, 10**12)
+
+
+@dataclass(frozen=True)
+class SpeakerRecipe:
+    """How a planned speaker is taught."""
+
+    unplanned: float = 0.1
+    """This share of the replies is learned without its plan, so that P(y|x) is known and an engine without
+    plans can speak too."""
+    emotions: bool = True
+    """Learn to say what the other person feels, where the corpus knows it."""
+
+    def __post_init__(self) -> None:
+        _within("speaker.unplanned", self.unplanned, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -231,7 +250,11 @@ class TrainRecipe:
     ranker: RankerConfig | None = None
     """Of rankers only."""
     pairs: PairsRecipe | None = None
-    """Of rankers only; without it, data.corpus is learned from."""
+    """Of rankers and planned speakers; without it, data.corpus is learned from."""
+    speaker: SpeakerRecipe = field(default_factory=SpeakerRecipe)
+    """Of planned speakers only."""
+    comae: ComaeConfig | None = None
+    """Of CoMAE's family only; its defaults where it is left out."""
 
     def __post_init__(self) -> None:
         _one_of("precision", self.precision, PRECISIONS)

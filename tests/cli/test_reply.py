@@ -150,7 +150,7 @@ def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
     ranker, _ = tiny_ranker(tiny_encoder, cobert=CobertSettings(vectors=0.5))
     folder = keep_ranker(ranker, tmp_path / "shipped ranker")
     monkeypatch.setattr("listenwell.rankers.selector.SHIPPED", folder)
-    monkeypatch.setattr("listenwell.listener._annotators", lambda: None)
+    monkeypatch.setattr("listenwell.listener._annotators", lambda off: None)
 
 
 @pytest.fixture
@@ -166,11 +166,11 @@ def from_pool(shipped, tmp_path):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_of_several_candidates_the_ranker_chooses(call):
+def test_of_several_candidates_the_judges_choose(call):
     result = call("reply", "I am sad", "--seed", "4", "--candidates", "4", "--json")
     assert result.exit_code == 0, result.exception
     data = json.loads(result.stdout)
-    scores = [candidate["scores"]["cobert"] for candidate in data["candidates"]]
+    scores = [candidate["scores"]["choice"] for candidate in data["candidates"]]
     assert len(scores) == 4 and scores == sorted(scores, reverse=True)
     assert data["reply"] == data["candidates"][0]["text"]
     plain = call("reply", "I am sad", "--seed", "4", "--candidates", "4")

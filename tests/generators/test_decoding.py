@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -5,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from listenwell.errors import InputError
-from listenwell.generators.base import Prompt
-from listenwell.generators.decoding import Decoding, generate, probabilities, sample
+from listenwell.generators.base import Begun, Prompt
+from listenwell.generators.decoding import Decoding, Row, decode, probabilities, sample
 from listenwell.runtime.torch_engine import TorchRuntime
 
 logits = arrays(np.float32, 12, elements=st.floats(-20, 20, width=32))
@@ -85,30 +87,83 @@ def prompt_of(runtime, text, stop=frozenset({2})):
     return Prompt(tuple(runtime.encode(text)), stop)
 
 
+def generate(runtime, prompt, decoding, *seeds):
+    """The tokens of one reply for each seed, made in one batch; of one seed, the tokens alone."""
+    rows = [Row(seed) for seed in seeds]
+    state = runtime.pick(runtime.prefill(prompt.tokens), [0] * len(rows))
+    begun = Begun(state, prompt.stop, runtime.context_length - len(prompt.tokens))
+    for row in decode(runtime, begun, rows, decoding):
+        assert row.tokens
+    return [row.tokens for row in rows] if len(rows) > 1 else rows[0].tokens
+
+
 def test_the_same_seed_gives_the_same_tokens_and_another_seed_others(runtime):
     prompt, decoding = prompt_of(runtime, "I am"), Decoding(temperature=1.5, top_p=1, max_tokens=20)
-    first = list(generate(runtime, prompt, decoding, 1))
-    assert first == list(generate(runtime, prompt, decoding, 1))
-    assert first != list(generate(runtime, prompt, decoding, 2))
+    first = generate(runtime, prompt, decoding, 1)
+    assert first == generate(runtime, prompt, decoding, 1)
+    assert first != generate(runtime, prompt, decoding, 2)
 
 
 def test_the_limit_and_the_window_are_kept(runtime):
     decoding = Decoding(temperature=1.5, top_p=1, max_tokens=7)
-    assert len(list(generate(runtime, prompt_of(runtime, "I am", frozenset()), decoding, 1))) == 7
+    assert len(generate(runtime, prompt_of(runtime, "I am", frozenset()), decoding, 1)) == 7
     nearly_full = Prompt((5,) * (runtime.context_length - 3), frozenset())
-    assert len(list(generate(runtime, nearly_full, decoding, 1))) == 3
+    assert len(generate(runtime, nearly_full, decoding, 1)) == 3
 
 
 def test_special_tokens_never_come_out_and_no_reply_begins_with_its_end(runtime):
     everything = frozenset(range(3, len(runtime.vocabulary))) - {40}
     decoding = Decoding(temperature=2, top_p=1, max_tokens=5)
-    tokens = list(generate(runtime, prompt_of(runtime, "I", everything), decoding, 0))
+    tokens = generate(runtime, prompt_of(runtime, "I", everything), decoding, 0)
     assert tokens[0] == 40
     assert not runtime.vocabulary.special_ids.intersection(tokens)
 
 
 def test_repetition_is_pulled_down(runtime):
     prompt = prompt_of(runtime, "I am so happy", frozenset())
-    plain = list(generate(runtime, prompt, Decoding(0, 1, 30, repetition_penalty=1), 0))
-    varied = list(generate(runtime, prompt, Decoding(0, 1, 30, repetition_penalty=5), 0))
+    plain = generate(runtime, prompt, Decoding(0, 1, 30, repetition_penalty=1), 0)
+    varied = generate(runtime, prompt, Decoding(0, 1, 30, repetition_penalty=5), 0)
     assert len(set(varied)) > len(set(plain))
+
+
+def test_replies_made_together_are_those_made_alone(runtime):
+    """Rows end at different lengths and are dropped; nobody's tokens or likelihood change."""
+    prompt = prompt_of(runtime, "I am so", frozenset(range(2, len(runtime.vocabulary), 9)))
+    decoding = Decoding(temperature=1.5, top_p=0.95, max_tokens=25)
+    together = generate(runtime, prompt, decoding, 1, 2, 3, 4, 5)
+    assert len({len(tokens) for tokens in together}) > 1
+    assert together == [generate(runtime, prompt, decoding, seed) for seed in (1, 2, 3, 4, 5)]
+
+
+def test_no_run_of_tokens_stands_twice(runtime):
+    prompt = prompt_of(runtime, "I am so happy", frozenset())
+    greedy = Decoding(0, 1, 60, repetition_penalty=1)
+    looping = generate(runtime, prompt, greedy, 0)
+    free = generate(runtime, prompt, Decoding(0, 1, 60, repetition_penalty=1, no_repeat=2), 0)
+
+    def doubled(tokens):
+        pairs = list(pairwise(tokens))
+        return len(pairs) - len(set(pairs))
+
+    assert doubled(looping) > 0
+    assert doubled(free) == 0
+
+
+def test_the_likelihood_of_a_reply_is_the_models_own(runtime):
+    """What sampling adds up is what scoring the same tokens gives, whatever the temperature."""
+    prompt = prompt_of(runtime, "I am", frozenset({2}))
+    row = Row(3)
+    decoding = Decoding(temperature=1.4, top_p=0.9, max_tokens=6, repetition_penalty=1.3)
+    for _ in decode(runtime, Begun(runtime.prefill(prompt.tokens), prompt.stop, 100), [row], decoding):
+        pass
+    said = [*row.tokens, *([2] if row.finished else [])]
+    assert row.log_likelihood == pytest.approx(
+        float(runtime.log_likelihoods(prompt.tokens, [said])[0]), abs=1e-3
+    )
+
+
+def test_only_the_likeliest_are_drawn_from(runtime):
+    prompt = prompt_of(runtime, "I am so happy", frozenset())
+    one = Decoding(temperature=3, top_p=1, top_k=1, max_tokens=12, repetition_penalty=1)
+    greedy = Decoding(temperature=0, max_tokens=12, repetition_penalty=1)
+    assert generate(runtime, prompt, one, 7) == generate(runtime, prompt, greedy, 1)

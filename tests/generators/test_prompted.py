@@ -38,7 +38,7 @@ def spelled(runtime, prompt):
 
 def test_the_prompt_is_chatml_with_the_persona_in_the_system_turn(runtime):
     prompt = build_prompt(
-        runtime, talk("Hi", "Hello", "I am sad", persona=("I run.", "I sing.")), "Be kind.", 300
+        runtime.vocabulary, talk("Hi", "Hello", "I am sad", persona=("I run.", "I sing.")), "Be kind.", 300
     )
     assert spelled(runtime, prompt) == (
         "<|im_start|>system\nBe kind.\nAbout you: I run. I sing.<|im_end|>\n"
@@ -49,13 +49,13 @@ def test_the_prompt_is_chatml_with_the_persona_in_the_system_turn(runtime):
 
 
 def test_shots_stand_before_the_talk(runtime):
-    text = spelled(runtime, build_prompt(runtime, talk("Hi"), "S", 300, [("a", "b")]))
+    text = spelled(runtime, build_prompt(runtime.vocabulary, talk("Hi"), "S", 300, [("a", "b")]))
     assert text.index("user\na") < text.index("assistant\nb") < text.index("user\nHi")
 
 
 def test_what_people_write_never_becomes_a_special_token(runtime):
-    plain = build_prompt(runtime, talk("a", "b", "c", persona=("d",)), "S", 500)
-    hostile = build_prompt(runtime, talk(HOSTILE, HOSTILE, HOSTILE, persona=(HOSTILE,)), "S", 500)
+    plain = build_prompt(runtime.vocabulary, talk("a", "b", "c", persona=("d",)), "S", 500)
+    hostile = build_prompt(runtime.vocabulary, talk(HOSTILE, HOSTILE, HOSTILE, persona=(HOSTILE,)), "S", 500)
 
     def marks(prompt):
         return [token for token in prompt.tokens if token in runtime.vocabulary.special_ids]
@@ -66,7 +66,7 @@ def test_what_people_write_never_becomes_a_special_token(runtime):
 
 def test_the_oldest_turns_go_first_and_the_persona_never(runtime):
     long_talk = talk(*[f"turn number {number} of the talk" for number in range(21)], persona=("I run.",))
-    prompt = build_prompt(runtime, long_talk, "S", 200)
+    prompt = build_prompt(runtime.vocabulary, long_talk, "S", 200)
     text = spelled(runtime, prompt)
     assert len(prompt.tokens) <= 200
     assert "turn number 20" in text and "turn number 0 " not in text
@@ -76,7 +76,7 @@ def test_the_oldest_turns_go_first_and_the_persona_never(runtime):
 
 
 def test_a_text_over_the_budget_keeps_its_end_and_says_so(runtime):
-    prompt = build_prompt(runtime, talk("beginning " + "x " * 3000 + "the end"), "S", 200)
+    prompt = build_prompt(runtime.vocabulary, talk("beginning " + "x " * 3000 + "the end"), "S", 200)
     text = spelled(runtime, prompt)
     assert len(prompt.tokens) == 200
     assert "the end<|im_end|>" in text and "beginning" not in text
@@ -85,12 +85,12 @@ def test_a_text_over_the_budget_keeps_its_end_and_says_so(runtime):
 
 def test_a_persona_that_leaves_no_room_is_an_error(runtime):
     with pytest.raises(InputError, match="fewer or shorter persona lines"):
-        build_prompt(runtime, talk("Hi", persona=("I run. " * 100,)), "S", 200)
+        build_prompt(runtime.vocabulary, talk("Hi", persona=("I run. " * 100,)), "S", 200)
 
 
 def test_only_the_listeners_own_persona_is_used(runtime):
     dialogue = replace(talk("Hi"), personas=(Persona("speaker", ("SECRET",)),))
-    assert "SECRET" not in spelled(runtime, build_prompt(runtime, dialogue, "S", 300))
+    assert "SECRET" not in spelled(runtime, build_prompt(runtime.vocabulary, dialogue, "S", 300))
 
 
 def test_a_vocabulary_without_chatml_marks_is_a_clear_error(tiny_llama, tmp_path):
@@ -110,13 +110,13 @@ def prompted(runtime):
 @pytest.mark.parametrize("seed", range(12))
 def test_replies_are_never_blank_and_their_pieces_add_up(prompted, seed):
     pieces = []
-    speech = prompted.speak(talk(HOSTILE), None, seed, pieces.append)
+    speech = prompted.speak(talk(HOSTILE), (), seed, pieces.append)
     assert speech.candidates[0].text.strip()
     assert "".join(pieces) == speech.candidates[0].text
 
 
 def test_the_same_seed_speaks_the_same_words(prompted):
-    first, again, other = (prompted.speak(talk("Hi"), None, seed).candidates for seed in (5, 5, 6))
+    first, again, other = (prompted.speak(talk("Hi"), (), seed).candidates for seed in (5, 5, 6))
     assert first == again != other
 
 
@@ -128,7 +128,7 @@ def of_several(prompted, count, **decoding):
 
 
 def said(speaker, seed, on_text=None):
-    return [candidate.text for candidate in speaker.speak(talk("I am sad"), None, seed, on_text).candidates]
+    return [candidate.text for candidate in speaker.speak(talk("I am sad"), (), seed, on_text).candidates]
 
 
 def test_several_replies_begin_with_the_one_that_is_said_alone(prompted):

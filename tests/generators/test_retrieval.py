@@ -36,7 +36,7 @@ def talk(*texts):
 
 def test_the_best_replies_of_the_pool_are_proposed_with_their_scores(load):
     pieces = []
-    speech = load(top=2).speak(talk("your dog died"), None, 0, pieces.append)
+    speech = load(top=2).speak(talk("your dog died"), (), 0, pieces.append)
     assert [candidate.text for candidate in speech.candidates] == list(REPLIES[:2])
     scores = dict(speech.candidates[0].scores)
     assert scores["ranker"] == pytest.approx(1.026)  # "your" is shared, and 26 letters
@@ -47,15 +47,15 @@ def test_the_best_replies_of_the_pool_are_proposed_with_their_scores(load):
 
 def test_what_was_said_in_the_talk_comes_last(load):
     speaker = load(top=2)
-    again = speaker.speak(talk("your dog died", f" {REPLIES[0]}", "a dog"), None, 0)
+    again = speaker.speak(talk("your dog died", f" {REPLIES[0]}", "a dog"), (), 0)
     assert REPLIES[0] not in [candidate.text for candidate in again.candidates]
     everything = talk("a", REPLIES[0], "b", REPLIES[1], "c", REPLIES[2], "d", REPLIES[3], "your dog")
-    assert len(speaker.speak(everything, None, 0).candidates) == 2
+    assert len(speaker.speak(everything, (), 0).candidates) == 2
 
 
 def test_the_seed_moves_nothing(load):
     speaker = load()
-    assert speaker.speak(talk("hi"), None, 1) == speaker.speak(talk("hi"), None, 2)
+    assert speaker.speak(talk("hi"), (), 1) == speaker.speak(talk("hi"), (), 2)
 
 
 def test_the_users_own_folder_is_the_ranker(load, tmp_path):

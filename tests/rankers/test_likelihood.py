@@ -68,7 +68,7 @@ def test_a_score_is_the_likelihood_less_the_prior(runtime, prior):
     tokens = [[*runtime.encode(reply), end_of(runtime)] for reply in REPLIES]
     alone = [runtime.vocabulary.special("<|im_start|>"), *runtime.encode("assistant\n")]
     expected = [
-        np.array(one_by_one(runtime, build_prompt(runtime, talk, "", PROMPT_TOKENS).tokens, tokens))
+        np.array(one_by_one(runtime, build_prompt(runtime.vocabulary, talk, "", PROMPT_TOKENS).tokens, tokens))
         - prior * np.array(one_by_one(runtime, alone, tokens))
         for talk in TALKS
     ]
@@ -111,7 +111,7 @@ def test_long_texts_are_cut(runtime):
     cut = runtime.vocabulary.encode(long)[:REPLY_TOKENS]
     found = witness.score([TALKS[0], Dialogue((Turn("speaker", long),))], [long, "Oh no!"])
     assert np.isfinite(found).all()
-    prompt = build_prompt(runtime, TALKS[0], "", PROMPT_TOKENS).tokens
+    prompt = build_prompt(runtime.vocabulary, TALKS[0], "", PROMPT_TOKENS).tokens
     alone = [runtime.vocabulary.special("<|im_start|>"), *runtime.encode("assistant\n")]
     reply = [[*cut, end_of(runtime)]]
     expected = one_by_one(runtime, prompt, reply)[0] - one_by_one(runtime, alone, reply)[0]

@@ -1,12 +1,13 @@
-"""Which replies a ranker learns from, is chosen by and is measured on, corpus by corpus."""
+"""Which replies a model learns from, is chosen by and is measured on, corpus by corpus."""
 
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora import CORPORA, Reader
+from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, Example
-from listenwell.errors import InputError
+from listenwell.errors import CorpusError, InputError
 
 TITLES = {
     "empathetic_dialogues": "EmpatheticDialogues",
@@ -29,12 +30,17 @@ class Source:
         name: a corpus of conversations.
         path: its folder, where it is not in the data folder.
         everyone: every turn but the first is a reply, instead of the listener's only.
+        annotated: a folder with what `listenwell annotate` wrote, as NAME/SPLIT.jsonl: the same replies with
+            their factors.
     """
 
-    def __init__(self, name: str, path: Path | None = None, everyone: bool = False) -> None:
+    def __init__(
+        self, name: str, path: Path | None = None, everyone: bool = False, annotated: Path | None = None
+    ) -> None:
         reader: type[Reader] = CORPORA.load(name)
-        self.name, self.reader = name, reader(path)
-        self.everyone = everyone
+        self.name = name
+        self.reader = OwnJsonl(annotated / name) if annotated else reader(path)
+        self.everyone, self._annotated = everyone, annotated
         self.divides = name == "synthetic_persona_chat" and "train" not in self.reader.available()
 
     @property
@@ -44,7 +50,17 @@ class Source:
 
     def files(self, split: str) -> tuple[Path, ...]:
         """The files behind a split, or an error that says how to get them."""
-        return self.reader.check(self._file_split(split))
+        split = self._file_split(split)
+        try:
+            return self.reader.check(split)
+        except CorpusError:
+            if self._annotated is None:
+                raise
+            file = self._annotated / self.name / f"{split}.jsonl"
+            raise CorpusError(
+                f"There is no {file}.",
+                f"Annotate the corpus: listenwell annotate {self.name} --split {split} --out {file}",
+            ) from None
 
     def examples(self, split: str) -> Iterator[Example]:
         """Every reply with the dialogue before it."""

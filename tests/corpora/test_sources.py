@@ -1,8 +1,8 @@
 import pytest
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sources import Source
 from listenwell.errors import CorpusError, InputError, UnknownNameError
-from listenwell.rankers.sources import Source
 
 SPC = "synthetic_persona_chat"
 

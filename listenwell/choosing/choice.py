@@ -1,0 +1,161 @@
+"""The listener's place *choose*: several judges, one order.
+
+score = Σ_soft w_j z_j − Σ_fault w_j f_j, with z_j a judge's score standardized over the candidates of this
+reply; the prior's z is taken off. Every judge's own score stays on the candidate: a choice can be read.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from listenwell.choosing.config import CHOICE, FAULTS, SOFT, ChoiceConfig
+from listenwell.choosing.copied import copied
+from listenwell.choosing.invented import invented
+from listenwell.choosing.realized import realized
+from listenwell.choosing.repeated import repeated
+from listenwell.choosing.stock import stock_share
+from listenwell.choosing.unfinished import bare, unfinished
+from listenwell.dialogue import Candidate, Dialogue
+from listenwell.evaluation.metrics import normalized
+from listenwell.records import dumps
+
+if TYPE_CHECKING:
+    from listenwell.annotators.annotator import Annotator
+
+
+class Ranker(Protocol):
+    """Whoever says how well replies fit, such as `rankers.selector.Selector`."""
+
+    name: str
+    key: str
+
+    def scores(self, dialogue: Dialogue, replies: Sequence[str]) -> np.ndarray:
+        """How well each reply fits, the higher the better: (replies,)."""
+        ...
+
+
+@dataclass
+class Choice:
+    """Puts candidates in order, the best first.
+
+    A judge without what it needs is passed over: the ranker and `realized` where they are not given,
+    likelihood, prior and plan where the speaker put no such scores on the candidates.
+    """
+
+    config: ChoiceConfig = field(default_factory=ChoiceConfig)
+    ranker: Ranker | None = None
+    annotator: "Annotator | None" = None
+    name: str = "judges"
+
+    @classmethod
+    def load(cls, config: ChoiceConfig | None = None, annotator: "Annotator | None" = None) -> "Choice":
+        """With the shipped ranker and annotators, as far as the config asks for them.
+
+        Args:
+            config: the weights; the default ones without.
+            annotator: one that is loaded already and has the heads of `annotators.replies.REPLY_HEADS`.
+        """
+        config, ranker = config or ChoiceConfig(), None
+        if config.weight("ranker"):
+            from listenwell.rankers.selector import Selector
+
+            ranker = Selector.load()
+        if config.weight("realized") and annotator is None:
+            from listenwell.annotators.annotator import Annotator
+            from listenwell.annotators.replies import REPLY_HEADS
+
+            annotator = Annotator.load(heads=REPLY_HEADS)
+        return cls(config, ranker, annotator)
+
+    @property
+    def key(self) -> str:
+        """Names weights and judges: equal keys give equal choices."""
+        return sha256(dumps(self.conditions()).encode()).hexdigest()
+
+    def conditions(self) -> dict[str, str]:
+        """What moves a choice, for results."""
+        weights = {name: self.config.weight(name) for name in self.config.asked()}
+        return {
+            "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
+            "judges left out": ", ".join(self.config.without) or "none",
+            "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
+            "annotator": f"key {self.annotator.key}" if self.annotator else "none",
+        }
+
+    def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """The candidates with every judge's score and their sum, the best first.
+
+        Of candidates with the same words the first is kept; of equally good ones the first stays first.
+        """
+        kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
+        if not kept:
+            return ()
+        judged = self._soft(dialogue, kept) | self._faults(dialogue, kept)
+        total = np.zeros(len(kept))
+        for judge, scores in judged.items():
+            weight = self.config.weight(judge)
+            if judge in FAULTS:
+                total -= weight * np.array([score or 0.0 for score in scores])
+            else:
+                total += (-weight if judge == "prior" else weight) * standardized(scores)
+        scored = [_with_scores(one, judged, total, place) for place, one in enumerate(kept)]
+        return tuple(scored[place] for place in np.argsort(-total, kind="stable"))
+
+    def _soft(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> dict[str, Sequence[float | None]]:
+        """For each soft judge that was asked and can tell, its scores."""
+        found: dict[str, Sequence[float | None]] = {}
+        given = [dict(one.scores) for one in candidates]
+        for judge in SOFT:
+            if not self.config.weight(judge):
+                continue
+            if judge == "ranker" and self.ranker:
+                found[judge] = self.ranker.scores(dialogue, [one.text for one in candidates]).tolist()
+            elif judge == "realized" and self.annotator:
+                found[judge] = realized(self.annotator, dialogue, candidates)
+            else:
+                found[judge] = [scores.get(judge) for scores in given]
+        return found
+
+    def _faults(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate]
+    ) -> dict[str, Sequence[float | None]]:
+        """For each judge of faults that was asked, how much of it there is in each candidate."""
+        persona = dialogue.persona_of(dialogue.listener)
+        lines = persona.lines if persona else ()
+        judges: dict[str, Callable[[str], float]] = {
+            "stock": stock_share,
+            "repeated": lambda text: repeated(text, dialogue),
+            "copied": lambda text: copied(text, lines),
+            "invented": lambda text: float(len(invented(text, lines))),
+            "unfinished": lambda text: float(unfinished(text)),
+            "bare": lambda text: float(bare(text)),
+        }
+        asked = [judge for judge in FAULTS if self.config.weight(judge)]
+        return {judge: [judges[judge](one.text) for one in candidates] for judge in asked}
+
+
+def standardized(scores: Sequence[float | None]) -> np.ndarray:
+    """Scores with mean 0 and deviation 1; one that is missing, or not finite, stands at the mean.
+
+    All 0 where they do not differ: a judge who sees no difference has no say.
+    """
+    values = np.array([np.nan if score is None else score for score in scores], np.float64)
+    known = np.isfinite(values)
+    found = np.zeros(len(values))
+    if known.any():
+        spread = values[known].std()
+        # Scores of one text in batches of different shapes differ in the last digits.
+        if spread > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
+            found[known] = (values[known] - values[known].mean()) / spread
+    return found
+
+
+def _with_scores(
+    one: Candidate, judged: dict[str, Sequence[float | None]], total: np.ndarray, place: int
+) -> Candidate:
+    own = {judge: scores[place] for judge, scores in judged.items()} | {CHOICE: float(total[place])}
+    new = {judge: round(score, 4) for judge, score in own.items() if score is not None}
+    return replace(one, scores=tuple((dict(one.scores) | new).items()))

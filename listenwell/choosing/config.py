@@ -1,0 +1,67 @@
+"""How much each judge of a reply counts."""
+
+import math
+from dataclasses import dataclass
+
+from listenwell.errors import InputError, unknown_name
+
+SOFT = ("ranker", "likelihood", "prior", "plan", "realized")
+"""Judges whose scores mean something only beside those of the other candidates."""
+FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare")
+"""Judges who find what a reply should not do; what they find is taken off as it is."""
+JUDGES = (*SOFT, *FAULTS)
+CHOICE = "choice"
+"""The name of the score by which candidates are put in order."""
+
+
+@dataclass(frozen=True)
+class ChoiceConfig:
+    """The weight of each judge; 0 leaves a judge out.
+
+    A soft judge's scores are first brought to mean 0 and deviation 1 over the candidates of a reply: with a
+    weight of 1, a reply one deviation better than the others gains one point. A fault costs its weight times
+    what the judge found.
+    """
+
+    ranker: float = 1.0
+    """How well the reply fits by the trained ranker: it sees the whole dialogue and has the most say."""
+    likelihood: float = 0.7
+    """log P(reply | dialogue, plan) by token: likely replies are better than odd ones."""
+    prior: float = 0.2
+    """log P(reply) by token, taken off: a mild pull away from what fits everywhere. Strong ones choose odd
+    replies: with 0.7 against a likelihood of 1, the best of 16 was worse than no choice."""
+    plan: float = 0.2
+    """log P(plan | dialogue): replies to likely plans."""
+    realized: float = 0.4
+    """How likely the reply does what its plan says, by the annotators."""
+    stock: float = 0.5
+    """For the share of its words that are stock phrases, from 0 to 1."""
+    repeated: float = 4.0
+    """For the share that was said before, from 0 to 1: above all the soft judges for a whole repetition."""
+    copied: float = 3.0
+    """For the share of a persona line that is said word for word, from 0 to 1."""
+    invented: float = 1.5
+    """For each claim about the listener's life that its persona does not hold."""
+    unfinished: float = 3.0
+    """For a reply that stops in the middle."""
+    bare: float = 1.0
+    """For a bare question that would fit any talk."""
+    without: tuple[str, ...] = ()
+    """Judges that are left out, by name: for ablations."""
+
+    def __post_init__(self) -> None:
+        for name in self.without:
+            if name not in JUDGES:
+                raise unknown_name("judge", name, JUDGES)
+        for name in JUDGES:
+            weight = getattr(self, name)
+            if not (math.isfinite(weight) and weight >= 0):
+                raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")
+
+    def weight(self, judge: str) -> float:
+        """How much a judge counts; 0 for one that is left out."""
+        return 0.0 if judge in self.without else float(getattr(self, judge))
+
+    def asked(self) -> tuple[str, ...]:
+        """The judges that count."""
+        return tuple(judge for judge in JUDGES if self.weight(judge))

@@ -1,0 +1,70 @@
+"""How a planned reply stands in the model's context: dialogue, plan, words; to learn it and to speak it."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from listenwell.dialogue import Dialogue, Example, Factors
+from listenwell.generators.base import Prompt
+from listenwell.generators.chatml import END, build_prompt, reply_head
+from listenwell.generators.plans import PlanTokens
+from listenwell.runtime.text import Vocabulary
+
+PERSONA_SHARE = 0.5
+"""Of a prompt at most so much is persona."""
+
+
+@dataclass(frozen=True)
+class Laid:
+    """A reply with all that stands before it, as tokens."""
+
+    tokens: list[int]
+    plan: int
+    """Where the plan begins; where the words begin, if there is none."""
+    words: int
+    """Where the reply's words begin; its end mark is the last token."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Dialogues, plans and replies as one sequence of tokens."""
+
+    vocabulary: Vocabulary
+    plans: PlanTokens
+
+    def prompt(self, dialogue: Dialogue, budget: int) -> Prompt:
+        """What stands before the plan."""
+        return build_prompt(self.vocabulary, self._with_room(dialogue, budget), "", budget)
+
+    def example(self, example: Example, plan: Factors | None, limit: int) -> Laid:
+        """A human reply after its context; None for no plan. Too long a talk loses its oldest turns."""
+        decided = self.plans.encode(plan) if plan else []
+        words = self.words(example.reply.text, limit // 2)
+        before = self.prompt(example.context, limit - len(decided) - len(words)).tokens
+        return Laid([*before, *decided, *words], len(before), len(before) + len(decided), example.reply.text)
+
+    def alone(self, text: str, limit: int) -> Laid:
+        """A reply with nothing before it: what P(y) is learned from."""
+        start = len(self.head)
+        return Laid([*self.head, *self.words(text, limit - start)], start, start, text)
+
+    def words(self, text: str, limit: int = 2**20) -> list[int]:
+        """A reply's own tokens and its end mark."""
+        return [*self.vocabulary.encode(text)[: max(1, limit - 1)], self.vocabulary.special(END)]
+
+    @cached_property
+    def head(self) -> list[int]:
+        """What stands before a reply without context."""
+        return reply_head(self.vocabulary)
+
+    def _with_room(self, dialogue: Dialogue, budget: int) -> Dialogue:
+        """The same with as many first lines of the listener's persona as their share of the budget holds."""
+        persona = dialogue.persona_of(dialogue.listener)
+        if persona is None:
+            return dialogue
+        lengths = [len(given) + 1 for given in self.vocabulary.encode_many(persona.lines)]
+        kept = int((np.cumsum(lengths) <= PERSONA_SHARE * budget).sum())
+        others = (one for one in dialogue.personas if one is not persona)
+        return replace(dialogue, personas=(*others, replace(persona, lines=persona.lines[:kept])))

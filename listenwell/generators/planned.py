@@ -1,0 +1,239 @@
+"""The planned speaker: it decides what a reply should do, writes that down as tokens, then words it.
+
+A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers,
+reading it explains. Several plans are worded side by side in one batch that shares the dialogue's cache.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.checkpoint import find_checkpoint, open_checkpoint
+from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
+from listenwell.errors import InputError
+from listenwell.evaluation.metrics import Perplexity, perplexity_of
+from listenwell.generators.base import Begun, Prompt, Speech
+from listenwell.generators.decoding import Decoding
+from listenwell.generators.ending import Ending
+from listenwell.generators.layout import Layout
+from listenwell.generators.persona import Relevance, RelevanceConfig
+from listenwell.generators.planner import Planner
+from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
+from listenwell.generators.vanilla import runtime_of
+from listenwell.generators.wording import word_replies
+from listenwell.labels import EMOTIONS
+from listenwell.runtime.base import Runtime, State
+
+KIND = "planned"
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "speaker"
+MOST = 64
+MARGINAL_PLANS = 16
+"""Over so many sampled plans the marginal likelihood is averaged."""
+RARE = 1e-4
+"""A plan that is less likely than this is one the speaker has hardly ever seen carried out."""
+
+
+@dataclass(frozen=True)
+class PlannedConfig:
+    """Settings of the planned speaker."""
+
+    plans: int = 4
+    """How many different plans are worded."""
+    candidates: int = 8
+    """How many replies in all, shared out evenly among the plans."""
+    prompt_tokens: int = 512
+    """Budget of the dialogue and the persona."""
+    heard: float = 0.5
+    """How much the annotators' emotion counts beside the speaker's own."""
+    plan_temperature: float = 1.0
+    """Below 1 prefers likely plans."""
+    prior: bool = True
+    """Also score replies without their context, so that stock phrases can be told: log P(y)."""
+    decoding: Decoding = field(
+        default_factory=lambda: Decoding(
+            temperature=0.5, repetition_penalty=1.0, no_repeat=3, ending=Ending(max_sentences=3)
+        )
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("plans", "candidates"):
+            if not 1 <= getattr(self, name) <= MOST:
+                raise InputError(f"{name} is {getattr(self, name)}.", f"Give 1 to {MOST}.")
+        if self.prompt_tokens < 64:
+            raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
+        if not 0 <= self.heard <= 1 or not 0 < self.plan_temperature <= 10:
+            raise InputError("heard must be 0 to 1, plan_temperature above 0.", "Correct the recipe.")
+
+
+class Speaker:
+    """Plans, then speaks; fills the listener's places *plan* and *speak*."""
+
+    Config = PlannedConfig
+
+    def __init__(self, config: PlannedConfig, runtime: Runtime, name: str = "planned") -> None:
+        self.config, self.runtime, self.name = config, runtime, name
+        tokens = PlanTokens.of(runtime.vocabulary)
+        self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
+        self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
+        self._folder: Path | None = None
+        self._last: tuple[tuple[int, ...], State] | None = None
+
+    @classmethod
+    def load(cls, config: PlannedConfig, weights: Path | None = None) -> "Speaker":
+        """The shipped speaker, or one of your own: a run, or a checkpoint that it wrote."""
+        checkpoint = open_checkpoint(find_checkpoint(weights or SHIPPED), KIND)
+        run = f" ({checkpoint.folder.resolve().parent.name})" if weights else ""
+        speaker = cls(config, runtime_of(checkpoint), f"planned{run}")
+        speaker._folder = checkpoint.folder
+        return speaker
+
+    def plan(
+        self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
+    ) -> tuple[Factors, ...]:
+        """Different plans for the next reply, the likeliest first; `want` fixes parts of them."""
+        if is_whole(want):
+            return (want,)
+        _, state = self._read(dialogue)
+        felt = want.emotion
+        if felt is None:
+            chances = self._planner.emotions(state, emotion or (), self.config.heard)
+            felt = EMOTIONS[int(chances.argmax())]
+        count = min(self.config.plans, self.config.candidates)
+        want = replace(want, emotion=felt)
+        drawn = self._planner.draw(state, want, count, seed, self.config.plan_temperature)
+        return tuple(one.plan for one in drawn)
+
+    def speak(
+        self,
+        dialogue: Dialogue,
+        plans: Sequence[Factors],
+        seed: int,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Speech:
+        """Replies under whole plans, all in one batch; no two have the same words.
+
+        Without plans, the reply comes from the dialogue alone, as a model without plans would give it.
+        """
+        config, decided = self.config, [self._layout.plans.encode(plan) for plan in plans]
+        prompt, state = self._read(dialogue)
+        share = _shares(config.candidates, len(plans))
+        rows = [plan for plan, count in enumerate(share) for _ in range(count)]
+        state = self.runtime.pick(state, [0] * len(rows))
+        if decided:
+            state = self.runtime.step(state, [decided[row] for row in rows])
+        room = self.runtime.context_length - len(prompt.tokens) - len(LEVELS)
+        seeds = [int(s) for s in np.random.SeedSequence([seed, 29]).generate_state(len(rows))]
+        begun = Begun(state, prompt.stop, room)
+        worded = word_replies(self.runtime, begun, config.decoding, seeds, on_text)
+        found: dict[str, Candidate] = {}
+        for row, reply in zip(rows, worded, strict=True):
+            likely = round(reply.log_likelihood / reply.tokens, 4)
+            plan = plans[row] if plans else None
+            found.setdefault(reply.text, Candidate(reply.text, plan, (("likelihood", likely),)))
+        candidates = tuple(found.values())
+        if config.prior and len(candidates) > 1:
+            candidates = self._with_priors(candidates)
+        return Speech(candidates, prompt.notices)
+
+    def chances(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
+        """How likely the choices of the first undecided level are; see `Planner.chances`."""
+        return self._planner.chances(self._read(dialogue)[1], given)
+
+    def perplexity(self, examples: Iterable[Example], factors: str = "gold", seed: int = 0) -> Perplexity:
+        """How likely the people's own replies are, by token (end marks included), by word and by byte.
+
+        Args:
+            examples: with annotated replies, unless `factors` is none, predicted or marginal.
+            factors: gold: after the reply's own plan; predicted: after the likeliest plan; none: after the
+                dialogue alone; marginal: the mean over MARGINAL_PLANS plans that were drawn.
+            seed: of the draws.
+        """
+        if factors not in ("gold", "predicted", "none", "marginal"):
+            raise InputError(f"factors is {factors!r}.", "Give gold, predicted, none or marginal.")
+        nlls, counts, texts = list[float](), list[int](), list[str]()
+        for number, example in enumerate(examples):
+            prompt, state = self._read(example.context)
+            reply = self._layout.words(example.reply.text)
+            found = [
+                float(self.runtime.log_likelihoods([*prompt.tokens, *plan], [reply])[0])
+                for plan in self._conditions_of(example, state, factors, seed + number)
+            ]
+            nlls.append(-(np.logaddexp.reduce(found) - np.log(len(found))))
+            counts.append(len(reply))
+            texts.append(example.reply.text)
+        return perplexity_of(nlls, counts, texts, self.name)
+
+    def conditions(self) -> dict[str, str]:
+        """What a result says of it."""
+        config = self.config
+        return {"plans": f"{config.plans} drawn at temperature {config.plan_temperature:g}"}
+
+    def files(self) -> Iterator[Path]:
+        """The checkpoint's files, for its hash."""
+        if self._folder is not None:
+            checkpoint = open_checkpoint(self._folder, KIND)
+            yield from (checkpoint.path(name) for name in checkpoint.sums)
+
+    def _conditions_of(self, example: Example, state: State, factors: str, seed: int) -> list[list[int]]:
+        """What stands between the dialogue and the reply: one plan, none, or several to average over."""
+        if factors == "none":
+            return [[]]
+        if factors == "marginal":
+            return self._planner.sample(state, MARGINAL_PLANS, seed)
+        plan = plan_of(example) if factors == "gold" else self._greedy(state)
+        if plan is None:
+            raise InputError("A reply has no plan to be measured with.", "Annotate the corpus first.")
+        return [self._layout.plans.encode(plan)]
+
+    def _greedy(self, state: State) -> Factors:
+        felt = EMOTIONS[int(self._planner.emotions(state).argmax())]
+        return self._planner.draw(state, Factors(emotion=felt), 1, 0)[0].plan
+
+    def _with_priors(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+        """log P(y) a token beside the other scores; all in one pass."""
+        replies = [self._layout.words(one.text) for one in candidates]
+        found = self.runtime.log_likelihoods(self._layout.head, replies)
+        return tuple(
+            replace(one, scores=(*one.scores, ("prior", round(float(value) / len(reply), 4))))
+            for one, value, reply in zip(candidates, found, replies, strict=True)
+        )
+
+    def _read(self, dialogue: Dialogue) -> tuple[Prompt, State]:
+        """The dialogue, read up to where a plan begins; the last one is remembered, since planning, speaking
+        and explaining ask for the same."""
+        room = self.runtime.context_length - self.config.decoding.max_tokens - 8
+        budget = min(self.config.prompt_tokens, room)
+        kept, notices = self._relevance.keep(dialogue, lambda line: len(self.runtime.encode(line)) + 1)
+        prompt = self._layout.prompt(kept, budget)
+        last = self._last  # taken once: another thread may put its own there
+        if last is None or last[0] != prompt.tokens:
+            last = (prompt.tokens, self.runtime.prefill(prompt.tokens))
+            self._last = last
+        return replace(prompt, notices=(*notices, *prompt.notices)), last[1]
+
+
+def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]]:
+    """Every reply with its plan; those that were never annotated are, by the shipped annotators."""
+    plans = [plan_of(example) for example in examples]
+    missing = [place for place, plan in enumerate(plans) if plan is None]
+    if missing:
+        from listenwell.annotators.annotator import Annotator
+
+        heads = ("emotion", "act", "tone", "emotional_reaction", "interpretation", "exploration")
+        whole = (
+            replace(examples[place].context, turns=(*examples[place].context.turns, examples[place].reply))
+            for place in missing
+        )
+        for place, dialogue in zip(missing, Annotator.load(heads=heads).annotate_all(whole, 1), strict=True):
+            plans[place] = plan_of(Example(examples[place].context, dialogue.turns[-1]))
+    for example, plan in zip(examples, plans, strict=True):
+        if plan is not None:  # a reply to one's own words has no mechanisms
+            yield example, plan
+
+
+def _shares(total: int, plans: int) -> list[int]:
+    """How many replies each plan gets; the first ones get what is left over. No plan is one of its own."""
+    plans = max(1, plans)
+    return [max(1, total // plans + (number < total % plans)) for number in range(plans)]

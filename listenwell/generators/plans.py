@@ -1,0 +1,134 @@
+"""Plans in the vocabulary: what a reply is meant to do, as tokens before its words.
+
+CoMAE's chain P(CM|x) P(DA|x,CM) P(EM|x,CM,DA) P(y|x,CM,DA,EM) (Eq. 1), with the user's emotion before it, is
+ordinary next-token prediction once every factor is a token: emotion, mechanisms (one token for each of the 8
+sets of ER, IP, EX), act, tone, in this order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from listenwell.dialogue import Example, Factors
+from listenwell.errors import InputError
+from listenwell.labels import ACTS, EMOTIONS, MECHANISM_ABBREVIATIONS, MECHANISMS, TONES, mechanism
+from listenwell.runtime.text import Vocabulary
+
+LEVELS = ("emotion", "mechanisms", "act", "tone")
+"""The order in which a plan is decided."""
+SETS: tuple[tuple[str, ...], ...] = tuple(
+    tuple(name for name, is_used in zip(MECHANISMS, used, strict=True) if is_used)
+    for used in product((False, True), repeat=len(MECHANISMS))
+)
+"""The 8 sets of mechanisms: none, EX, IP, IP and EX, ER, ER and EX, ER and IP, all."""
+_SHORT = {name: short for short, name in MECHANISM_ABBREVIATIONS.items()}
+
+
+def _choices() -> dict[str, tuple[object, ...]]:
+    return {"emotion": EMOTIONS.labels, "mechanisms": SETS, "act": ACTS.labels, "tone": TONES.labels}
+
+
+CHOICES = _choices()
+"""What each level can be."""
+
+
+def token_name(level: str, value: object) -> str:
+    """How a choice is spelled in the vocabulary, such as `<|act:questioning|>` or `<|mechanisms:ER+EX|>`."""
+    if level == "mechanisms" and isinstance(value, tuple):
+        value = "+".join(_SHORT[name] for name in value) or "none"
+    return f"<|{level}:{value}|>"
+
+
+def token_words(level: str, value: object) -> str:
+    """What a choice is called in words, for a token that has learned nothing yet."""
+    words = " ".join(value) if isinstance(value, tuple) else str(value)
+    return f" {words.replace('_', ' ') or 'none'}"
+
+
+TOKENS: tuple[str, ...] = tuple(token_name(level, value) for level in LEVELS for value in CHOICES[level])
+"""All 59 plan tokens, in the order of their numbers."""
+
+
+@dataclass(frozen=True)
+class PlanTokens:
+    """The plan tokens' numbers in one vocabulary."""
+
+    numbers: tuple[tuple[int, ...], ...]
+    """For each level of LEVELS, a number for each of its CHOICES."""
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> "PlanTokens":
+        """Look them up; a vocabulary without them is an error."""
+        return cls(
+            tuple(
+                tuple(vocabulary.special(token_name(level, value)) for value in CHOICES[level])
+                for level in LEVELS
+            )
+        )
+
+    def encode(self, plan: Factors) -> list[int]:
+        """A whole plan's tokens."""
+        found = []
+        for place, level in enumerate(LEVELS):
+            value = getattr(plan, level)
+            if value is None:
+                raise InputError(f"The plan says nothing of the {level}.", "Decide it before the words.")
+            found.append(self.numbers[place][CHOICES[level].index(value)])
+        return found
+
+    def decode(self, tokens: Sequence[int]) -> Factors:
+        """The plan that tokens stand for; fewer than four give its first levels."""
+        chosen = {
+            level: CHOICES[level][self.numbers[place].index(token)]
+            for place, (level, token) in enumerate(zip(LEVELS, tokens, strict=False))
+        }
+        return Factors(**chosen)  # type: ignore[arg-type]
+
+
+def plan_of(example: Example) -> Factors | None:
+    """The plan that the human reply carried out: the speaker's true emotion where it is known, and what the
+    annotators read; None where a factor is missing."""
+    read = example.reply.factors or Factors()
+    plan = Factors(
+        emotion=example.context.emotion or read.emotion,
+        mechanisms=read.mechanisms,
+        act=read.act,
+        tone=read.tone,
+    )
+    return plan if is_whole(plan) else None
+
+
+def is_whole(plan: Factors) -> bool:
+    """Whether every level is decided."""
+    return all(getattr(plan, level) is not None for level in LEVELS)
+
+
+def wanted(
+    emotion: str | None = None,
+    mechanisms: Sequence[str] | None = None,
+    act: str | None = None,
+    tone: str | None = None,
+) -> Factors:
+    """The parts of a plan that a person asks for, in their spelling; an unknown one names the valid ones.
+
+    Args:
+        emotion: what the other person feels.
+        mechanisms: which of ER, IP, EX it uses, by name or abbreviation, and no other; ("none",) for none.
+        act: what the reply does.
+        tone: the emotion it expresses.
+    """
+    chosen = None
+    if mechanisms is not None:
+        names = [name for name in mechanisms if name.strip().casefold() != "none"]
+        if names and len(names) < len(mechanisms):
+            raise InputError(
+                f"The mechanisms are none and {', '.join(names)}: they contradict each other.",
+                "Give none alone, or leave it out.",
+            )
+        chosen = tuple(mechanism(name) for name in names)
+    return Factors(
+        emotion=EMOTIONS.match(emotion) if emotion is not None else None,
+        mechanisms=chosen,
+        act=ACTS.match(act) if act is not None else None,
+        tone=TONES.match(tone) if tone is not None else None,
+    )

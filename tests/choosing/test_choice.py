@@ -1,0 +1,162 @@
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from listenwell.choosing.choice import Choice, standardized
+from listenwell.choosing.config import FAULTS, JUDGES, ChoiceConfig
+from listenwell.dialogue import Candidate, Dialogue, Persona, Turn
+from listenwell.errors import InputError, UnknownNameError
+from listenwell.evaluation.protocol import _chooser
+from listenwell.listener import Listener
+from tests.test_listener import Echo
+
+TALK = Dialogue((Turn("speaker", "My dog ran away."),), personas=(Persona("listener", ("i am a nurse.",)),))
+
+
+class Lengths:
+    """The longer the better."""
+
+    name, key = "lengths", "k"
+
+    def __init__(self):
+        self.asked = 0
+
+    def scores(self, dialogue, replies):
+        self.asked += 1
+        return np.array([len(reply) for reply in replies], np.float32)
+
+
+def only(*judges, **weights):
+    return ChoiceConfig(**weights, without=tuple(judge for judge in JUDGES if judge not in judges))
+
+
+def test_every_judge_has_a_weight():
+    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, "without"}
+    assert ChoiceConfig().asked() == JUDGES
+
+
+def test_scores_are_standardized_over_the_candidates():
+    assert standardized([1.0, 3.0]).tolist() == [-1, 1]
+    assert standardized([5.0, 5.0]).tolist() == [0, 0]
+    assert standardized([1.0, None, 3.0, float("nan"), float("-inf")]).tolist() == [-1, 0, 1, 0, 0]
+    assert standardized([None]).tolist() == [0]
+    assert standardized([1.0, 1.0 + 1e-9]).tolist() == [0, 0]
+
+
+def test_scales_make_no_difference():
+    for scale in (1, 1000):
+        candidates = [
+            Candidate(text, scores=(("likelihood", value * scale),))
+            for text, value in (("a", -2.0), ("b", -1.0))
+        ]
+        best, worst = Choice(only("likelihood", likelihood=0.7)).choose(TALK, candidates)
+        assert (best.text, worst.text) == ("b", "a")
+        assert dict(best.scores) == {"likelihood": -1.0 * scale, "choice": 0.7}
+
+
+def test_the_prior_is_taken_off():
+    candidates = [Candidate("a", scores=(("prior", -3.0),)), Candidate("b", scores=(("prior", -1.0),))]
+    assert [one.text for one in Choice(only("prior")).choose(TALK, candidates)] == ["a", "b"]
+
+
+def test_soft_judges_and_faults_together():
+    candidates = [
+        Candidate("My wife lost her dog.", scores=(("likelihood", -1.0), ("plan", -1.0))),
+        Candidate("How long is it gone?", scores=(("likelihood", -2.0), ("plan", -1.0))),
+    ]
+    config = only("likelihood", "plan", "invented", likelihood=1.0, invented=1.5)
+    found = Choice(config).choose(TALK, candidates)
+    assert [dict(one.scores) for one in found] == [
+        {"likelihood": -2.0, "plan": -1.0, "invented": 0.0, "choice": -1.0},
+        {"likelihood": -1.0, "plan": -1.0, "invented": 1.0, "choice": -0.5},
+    ][::-1]
+    harder = Choice(only("likelihood", "invented", likelihood=1.0, invented=2.5))
+    assert harder.choose(TALK, candidates)[0].text == "How long is it gone?"
+
+
+def test_every_fault_is_found_under_its_name():
+    talk = Dialogue((Turn("listener", "Where did you see it last?"), *TALK.turns), personas=TALK.personas)
+    replies = {
+        "stock": "I am so sorry.",
+        "repeated": "Where did you see it last?",
+        "copied": "I like to walk my dogs at night.",
+        "invented": "I moved here last year.",
+        "unfinished": "It may come back and",
+        "bare": "What happened?",
+    }
+    talk = Dialogue(talk.turns, personas=(Persona("listener", ("i like to walk my dogs at night",)),))
+    config = only(*FAULTS)
+    for fault, reply in replies.items():
+        scores = dict(Choice(config).choose(talk, [Candidate(reply)])[0].scores)
+        assert scores[fault] > 0, fault
+        assert [name for name in FAULTS if scores[name]] == [fault]
+        assert scores["choice"] == pytest.approx(-config.weight(fault) * scores[fault])
+
+
+def test_the_others_persona_supports_nothing():
+    talk = Dialogue(TALK.turns, personas=(Persona("speaker", ("my wife is a nurse.",)),))
+    found = Choice(only("invented")).choose(talk, [Candidate("My wife is here.")])
+    assert dict(found[0].scores)["invented"] == 1
+
+
+def test_the_ranker_is_asked_once_and_passed_over_where_it_is_not():
+    ranker = Lengths()
+    candidates = [Candidate("a"), Candidate("bbb"), Candidate("cc")]
+    found = Choice(only("ranker"), ranker).choose(TALK, candidates)
+    assert [one.text for one in found] == ["bbb", "cc", "a"]
+    assert [dict(one.scores)["ranker"] for one in found] == [3, 2, 1]
+    assert ranker.asked == 1
+    assert [one.text for one in Choice(only("ranker")).choose(TALK, candidates)] == ["a", "bbb", "cc"]
+    silent = Choice(ChoiceConfig(ranker=0), ranker)
+    assert "ranker" not in dict(silent.choose(TALK, candidates)[0].scores)
+    assert ranker.asked == 1
+
+
+def test_equal_words_are_merged_and_equal_scores_keep_their_order():
+    candidates = [
+        Candidate("Oh no!", scores=(("likelihood", -1.0),)),
+        Candidate("oh  NO !", scores=(("likelihood", -9.0),)),
+        Candidate("Yes."),
+        Candidate("No."),
+    ]
+    found = Choice(only("stock")).choose(TALK, candidates)
+    assert [one.text for one in found] == ["Oh no!", "Yes.", "No."]
+    assert dict(found[0].scores)["likelihood"] == -1
+
+
+def test_one_candidate_or_none():
+    found = Choice(ChoiceConfig(), Lengths()).choose(TALK, [Candidate("Where did it go?")])
+    assert dict(found[0].scores)["choice"] == 0
+    assert Choice().choose(TALK, []) == ()
+
+
+def test_unknown_judges_and_wrong_weights_are_errors():
+    with pytest.raises(UnknownNameError, match="'ranker'"):
+        ChoiceConfig(without=("rankr",))
+    with pytest.raises(UnknownNameError, match=r"Known: ranker, likelihood"):
+        ChoiceConfig(without=("xyz",))
+    for weight in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="The weight of stock"):
+            ChoiceConfig(stock=weight)
+
+
+def test_results_name_what_moves_a_choice():
+    choice = Choice(only("ranker", "stock"), Lengths())
+    assert choice.conditions()["judges"] == "ranker 1, stock 0.5"
+    assert choice.conditions()["ranker"] == "lengths, key k"
+    assert choice.key == Choice(only("ranker", "stock"), Lengths()).key
+    others = [Choice(only("ranker"), Lengths()), Choice(only("ranker", "stock"))]
+    assert choice.key not in [other.key for other in others]
+    assert _chooser(choice) == f"judges, key {choice.key}"
+
+
+def test_nothing_is_loaded_that_is_not_asked():
+    choice = Choice.load(only("stock"))
+    assert choice.ranker is None
+    assert choice.annotator is None
+
+
+def test_it_fills_the_listeners_place():
+    reply = Listener(speak=Echo(), choose=Choice()).reply("My dog ran away.", seed=1)
+    assert "choice" in dict(reply.candidates[0].scores)

@@ -1,0 +1,187 @@
+import numpy as np
+import pytest
+
+from listenwell import Dialogue, Factors, Listener, Persona, Turn
+from listenwell.dialogue import Example
+from listenwell.errors import CheckpointError, InputError
+from listenwell.generators.decoding import Decoding
+from listenwell.generators.layout import Layout
+from listenwell.generators.planned import PlannedConfig, Speaker, known_plans
+from listenwell.generators.plans import PlanTokens, is_whole
+
+PLAN = Factors("sad", ("exploration",), "questioning", "caring")
+OTHER = Factors("sad", (), "wishing", "joy")
+TALK = Dialogue((Turn("speaker", "My dog died. I am so sad."),))
+DECODING = Decoding(temperature=1.2, max_tokens=8, no_repeat=3)
+
+
+@pytest.fixture(scope="module")
+def speaker(tiny_speaker):
+    config = PlannedConfig(plans=3, candidates=6, prompt_tokens=256, decoding=DECODING)
+    return Speaker.load(config, tiny_speaker)
+
+
+@pytest.fixture(scope="module")
+def layout(speaker):
+    return Layout(speaker.runtime.vocabulary, PlanTokens.of(speaker.runtime.vocabulary))
+
+
+def test_plans_are_whole_different_and_as_wanted(speaker):
+    plans = speaker.plan(TALK, None, Factors(act="questioning"), seed=1)
+    assert len(plans) == len(set(plans)) == 3
+    assert all(is_whole(plan) and plan.act == "questioning" for plan in plans)
+    assert speaker.plan(TALK, None, PLAN, seed=1) == (PLAN,)
+    assert speaker.plan(TALK, None, Factors(act="questioning"), seed=1) == plans
+
+
+def test_replies_are_shared_out_among_plans_and_repeat_with_the_seed(speaker):
+    first = speaker.speak(TALK, (PLAN, OTHER), seed=4)
+    assert first == speaker.speak(TALK, (PLAN, OTHER), seed=4)
+    assert first != speaker.speak(TALK, (PLAN, OTHER), seed=5)
+    assert {candidate.plan for candidate in first.candidates} == {PLAN, OTHER}
+    assert len({candidate.text for candidate in first.candidates}) == len(first.candidates) <= 6
+    for candidate in first.candidates:
+        assert set(dict(candidate.scores)) == {"likelihood", "prior"}
+        assert dict(candidate.scores)["likelihood"] < 0
+
+
+def test_without_a_plan_it_speaks_from_the_dialogue_alone(speaker):
+    speech = speaker.speak(TALK, (), seed=4)
+    assert len(speech.candidates) > 1
+    assert all(candidate.plan is None for candidate in speech.candidates)
+
+
+def test_a_plan_changes_what_is_said_and_its_likelihood(speaker, layout):
+    runtime = speaker.runtime
+    reply = layout.words("I am so sorry.")
+    prompt = layout.prompt(TALK, 256).tokens
+    likely = [
+        float(runtime.log_likelihoods([*prompt, *layout.plans.encode(plan)], [reply])[0])
+        for plan in (PLAN, OTHER)
+    ]
+    assert likely[0] != pytest.approx(likely[1], abs=1e-3)
+
+
+def test_the_scores_are_what_the_engine_says_of_the_same_words(tiny_speaker, layout):
+    greedy = Decoding(temperature=0, max_tokens=40, repetition_penalty=1)
+    speaker = Speaker.load(PlannedConfig(plans=1, candidates=1, decoding=greedy), tiny_speaker)
+    (candidate,) = speaker.speak(TALK, (PLAN,), seed=0).candidates
+    assert set(dict(candidate.scores)) == {"likelihood"}  # of one reply there is nothing to weigh
+    two = Speaker.load(PlannedConfig(plans=1, candidates=8, decoding=DECODING), tiny_speaker)
+    for candidate in two.speak(TALK, (PLAN,), seed=0).candidates:
+        words = layout.words(candidate.text)
+        prior = float(two.runtime.log_likelihoods(layout.head, [words])[0]) / len(words)
+        assert dict(candidate.scores)["prior"] == pytest.approx(prior, abs=1e-3)
+
+
+def test_perplexities_worked_from_likelihoods(speaker, layout):
+    read = Factors(mechanisms=("exploration",), act="questioning", tone="caring")
+    example = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?", factors=read))
+    prompt, words = layout.prompt(TALK, 256).tokens, layout.words("What happened?")
+
+    def expected(plan):
+        nats = float(speaker.runtime.log_likelihoods([*prompt, *plan], [words])[0])
+        return np.exp(-nats / len(words))
+
+    gold = speaker.perplexity([example], "gold")
+    assert gold.by_token == pytest.approx(expected(layout.plans.encode(PLAN)), rel=1e-4)
+    assert speaker.perplexity([example], "none").by_token == pytest.approx(expected([]), rel=1e-4)
+    likeliest = speaker.plan(TALK, None, Factors(), seed=0)[0]
+    assert speaker.perplexity([example], "predicted").by_token == pytest.approx(
+        expected(layout.plans.encode(likeliest)), rel=1e-4
+    )
+    marginal = speaker.perplexity([example], "marginal").by_token
+    assert marginal == speaker.perplexity([example], "marginal").by_token
+    assert marginal != pytest.approx(gold.by_token, rel=1e-4)
+    with pytest.raises(InputError, match="golden"):
+        speaker.perplexity([example], "golden")
+    with pytest.raises(InputError, match="no plan"):
+        speaker.perplexity([Example(TALK, Turn("listener", "Oh."))], "gold")
+
+
+def test_the_layout_is_dialogue_plan_words_and_end(layout):
+    example = Example(TALK, Turn("listener", "What happened?"))
+    laid = layout.example(example, PLAN, 256)
+    spelled = layout.vocabulary.decode
+    assert laid.tokens[laid.plan : laid.words] == layout.plans.encode(PLAN)
+    assert spelled(laid.tokens[laid.words :]) == "What happened?"
+    assert laid.tokens[-1] == layout.vocabulary.special("<|im_end|>")
+    assert tuple(laid.tokens[: laid.plan]) == layout.prompt(TALK, 256).tokens
+    bare = layout.example(example, None, 256)
+    assert bare.plan == bare.words and bare.tokens == laid.tokens[: laid.plan] + laid.tokens[laid.words :]
+    alone = layout.alone("What happened?", 256)
+    assert spelled(alone.tokens[: alone.words]).strip() == "assistant"
+    assert alone.tokens[alone.words :] == laid.tokens[laid.words :]
+
+
+def test_only_the_listeners_own_persona_stands_before_the_dialogue(layout):
+    personas = (Persona("speaker", ("i am a nurse .",)), Persona("listener", ("i like cats .", "i sing .")))
+    dialogue = Dialogue(TALK.turns, personas=personas)
+    text = layout.vocabulary.decode(layout.prompt(dialogue, 256).tokens)
+    assert "i like cats . i sing ." in text
+    assert "nurse" not in text
+    # A persona of any length leaves room for what was said.
+    long = Dialogue(TALK.turns, personas=(Persona("listener", ("i like cats .",) * 200),))
+    cut = layout.vocabulary.decode(layout.prompt(long, 128).tokens)
+    assert "My dog died. I am so sad." in cut and "i like cats ." in cut
+
+
+def test_a_hundred_persona_lines_are_no_trouble(speaker, monkeypatch):
+    lines = tuple(f"i have {number} cats ." for number in range(100))
+    encoded = []
+
+    def encode(texts):
+        encoded.extend(texts)
+        return np.array([[1.0, float("77" in text)] for text in texts])
+
+    monkeypatch.setattr(speaker._relevance, "_encode", encode)
+    talk = Dialogue((Turn("speaker", "You have 77 cats?"),), personas=(Persona("listener", lines),))
+    speech = speaker.speak(talk, (PLAN,), seed=1)
+    assert speech.candidates and "You have 77 cats?" in encoded
+    text = speaker.runtime.vocabulary.decode(speaker._read(talk)[0].tokens)
+    assert "i have 77 cats ." in text and "i have 50 cats ." not in text
+
+
+def test_plans_of_replies_that_nobody_annotated_are_read(monkeypatch):
+    read = Factors(emotion="angry", mechanisms=(), act="others", tone="neutral")
+    known = Example(TALK, Turn("listener", "Oh.", factors=read))
+    unknown = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?"))
+
+    class Reads:
+        @classmethod
+        def load(cls, heads):
+            assert "act" in heads and "exploration" in heads
+            return cls()
+
+        def annotate_all(self, dialogues, top):
+            for dialogue in dialogues:
+                last = dialogue.turns[-1]
+                assert last.text == "What happened?"
+                factors = Factors("joyful", ("exploration",), "questioning", "surprise")
+                yield Dialogue((*dialogue.turns[:-1], Turn(last.speaker, last.text, factors=factors)))
+
+    monkeypatch.setattr("listenwell.annotators.annotator.Annotator", Reads)
+    found = dict(known_plans([known, unknown]))
+    assert found[known] == read
+    assert found[unknown] == Factors("sad", ("exploration",), "questioning", "surprise")
+
+
+def test_a_whole_listener_plans_speaks_and_is_steered(tiny_speaker):
+    listener = Listener.load(
+        "planned", weights=tiny_speaker, plans=2, candidates=4, without=("understand", "choose")
+    )
+    reply = listener.reply("My dog died.", want=Factors(act="wishing"), seed=2)
+    assert reply.plan.act == "wishing" and is_whole(reply.plan)
+    assert {candidate.plan.act for candidate in reply.candidates} == {"wishing"}
+    assert reply == listener.reply("My dog died.", want=Factors(act="wishing"), seed=2) or reply.timings
+    unplanned = Listener.load("planned", weights=tiny_speaker, without=("understand", "plan", "choose"))
+    assert unplanned.reply("My dog died.", seed=2).plan is None
+
+
+def test_a_folder_of_another_kind_and_odd_settings_are_named(tmp_path):
+    with pytest.raises(CheckpointError, match="no such folder"):
+        Speaker.load(PlannedConfig(), tmp_path / "none")
+    with pytest.raises(InputError, match="plans is 0"):
+        PlannedConfig(plans=0)
+    with pytest.raises(InputError, match="heard"):
+        PlannedConfig(heard=2)

@@ -1,0 +1,121 @@
+from itertools import product
+
+import numpy as np
+import pytest
+
+from listenwell.dialogue import Factors, Scored
+from listenwell.generators.planner import Planner, mechanism_chances
+from listenwell.generators.plans import CHOICES, SETS, PlanTokens
+from listenwell.labels import ACTS, EMOTIONS, TONES
+from listenwell.runtime.torch_engine import TorchRuntime
+
+
+@pytest.fixture(scope="module")
+def planner(tiny_speaker):
+    runtime = TorchRuntime.from_folder(tiny_speaker)
+    return Planner(runtime, PlanTokens.of(runtime.vocabulary))
+
+
+@pytest.fixture(scope="module")
+def prompt(planner):
+    return planner.runtime.encode("I am so sad. My dog")
+
+
+def by_hand(planner, prompt, plan):
+    """log P of mechanisms, act and tone after an emotion: each level's softmax over its own tokens."""
+    tokens, found = planner.tokens.encode(plan), 0.0
+    for place in (1, 2, 3):
+        logits = planner.runtime.logits(planner.runtime.prefill([*prompt, *tokens[:place]]))[0]
+        scores = logits[list(planner.tokens.numbers[place])].astype(np.float64)
+        chosen = planner.tokens.numbers[place].index(tokens[place])
+        found += scores[chosen] - np.log(np.exp(scores).sum())
+    return found
+
+
+def test_the_chances_of_plans_are_those_of_the_chain(planner, prompt):
+    state = planner.runtime.prefill(prompt)
+    drawn = planner.draw(state, Factors(emotion="sad"), 720, seed=1)
+    assert len(drawn) == len({one.plan for one in drawn}) <= 720
+    for one in drawn[:5]:
+        assert one.log_chance == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
+    best = max(drawn, key=lambda one: one.log_chance)
+    assert drawn[0] == best
+    assert sum(np.exp(one.log_chance) for one in drawn) == pytest.approx(
+        1, abs=0.15
+    )  # rare ones are left out
+
+
+def test_what_is_wanted_is_in_every_plan_and_nothing_else_is_lost(planner, prompt):
+    state = planner.runtime.prefill(prompt)
+    want = Factors(emotion="joyful", act="wishing", tone="joy")
+    drawn = planner.draw(state, want, 100, seed=1)
+    assert {one.plan.mechanisms for one in drawn} == set(SETS)
+    assert {(one.plan.emotion, one.plan.act, one.plan.tone) for one in drawn} == {
+        ("joyful", "wishing", "joy")
+    }
+    for one in drawn:
+        assert one.log_chance == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
+
+
+def test_a_plan_that_is_all_but_impossible_can_still_be_wanted(planner, prompt):
+    state = planner.runtime.prefill(prompt)
+    for mechanisms, act in product(SETS[:2], ACTS.labels[:3]):
+        (one,) = planner.draw(state, Factors("sad", mechanisms, act, "fear"), 5, seed=0)
+        assert (one.plan.mechanisms, one.plan.act, one.plan.tone) == (mechanisms, act, "fear")
+
+
+def test_draws_repeat_with_their_seed_and_follow_the_chances(planner, prompt):
+    state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", mechanisms=())
+    again = [[one.plan.tone for one in planner.draw(state, want, 3, seed=5)] for _ in range(2)]
+    assert again[0] == again[1]
+    # The first is always the likeliest; the second is drawn: over many seeds, as often as it is likely.
+    table = {one.plan.tone: np.exp(one.log_chance) for one in planner.draw(state, want, 10, seed=0)}
+    first = max(table, key=table.get)
+    seconds = [planner.draw(state, want, 2, seed=seed)[1].plan.tone for seed in range(300)]
+    assert first not in seconds
+    weights = {tone: chance for tone, chance in table.items() if tone != first}
+    most = max(weights, key=weights.get)
+    share = weights[most] / sum(weights.values())
+    assert abs(seconds.count(most) / 300 - share) < 4 * np.sqrt(share * (1 - share) / 300)
+
+
+def test_whole_plans_are_sampled_token_by_token(planner, prompt):
+    state = planner.runtime.prefill(prompt)
+    drawn = planner.sample(state, 6, seed=2)
+    assert drawn == planner.sample(state, 6, seed=2) != planner.sample(state, 6, seed=3)
+    for tokens in drawn:
+        assert planner.tokens.encode(planner.tokens.decode(tokens)) == tokens
+
+
+def test_the_next_undecided_level_is_told(planner, prompt):
+    state = planner.runtime.prefill(prompt)
+    (level, chances) = next(iter(planner.chances(state, Factors()).items()))
+    assert level == "emotion" and chances.shape == (32,) and chances.sum() == pytest.approx(1)
+    (level, chances) = next(iter(planner.chances(state, Factors(emotion="sad")).items()))
+    assert level == "mechanisms" and chances.shape == (3,)
+    given = Factors(emotion="sad", mechanisms=("exploration",))
+    (level, chances) = next(iter(planner.chances(state, given).items()))
+    assert level == "act" and chances.shape == (len(ACTS),)
+    whole = Factors("sad", ("exploration",), "questioning", "joy")
+    assert planner.chances(state, whole) == {}
+    (level, chances) = next(iter(planner.chances(state, Factors("sad", (), "wishing")).items()))
+    assert level == "tone" and chances.shape == (len(TONES),)
+
+
+def test_chances_of_mechanisms_worked_by_hand():
+    sets = np.zeros(8)
+    sets[CHOICES["mechanisms"].index(("emotional_reaction",))] = 0.5
+    sets[CHOICES["mechanisms"].index(("emotional_reaction", "exploration"))] = 0.3
+    sets[0] = 0.2
+    np.testing.assert_allclose(mechanism_chances(sets), [0.8, 0, 0.3])
+
+
+def test_what_was_heard_moves_the_emotion(planner, prompt):
+    state = planner.runtime.prefill(prompt)
+    own = planner.emotions(state)
+    heard = (Scored("joyful", 0.98), Scored("sad", 0.01))
+    assert planner.emotions(state, heard, share=0.0) == pytest.approx(own)
+    moved = planner.emotions(state, heard, share=1.0)
+    assert moved.argmax() == EMOTIONS.index("joyful") and moved.sum() == pytest.approx(1)
+    half = planner.emotions(state, heard, share=0.5)
+    assert own[EMOTIONS.index("joyful")] < half[EMOTIONS.index("joyful")] < moved[EMOTIONS.index("joyful")]

@@ -1,0 +1,188 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from listenwell.dialogue import Dialogue, Factors, Turn
+from listenwell.errors import CorpusError, RecipeError
+from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.plans import LEVELS, PlanTokens, plan_of
+from listenwell.training.loop import Trainer
+from listenwell.training.order import Epoch
+from listenwell.training.planned import PlannedTask
+from listenwell.training.recipe import BatchRecipe, LoraRecipe, PairsRecipe, SpeakerRecipe
+from listenwell.training.run import train
+from tests.training.helpers import talks, tiny_recipe
+
+CPU = torch.device("cpu")
+LORA = LoraRecipe(rank=4, alpha=8, dropout=0.0)
+
+
+def annotated(count):
+    """Talks whose replies have factors: those that ask are questions, the others wishes."""
+    for number, talk in enumerate(talks(count)):
+        turns = [
+            replace(
+                turn,
+                factors=Factors(
+                    mechanisms=("exploration",) if turn.text.endswith("?") else ("emotional_reaction",),
+                    act="questioning" if turn.text.endswith("?") else "wishing",
+                    tone="surprise" if turn.text.endswith("?") else "joy",
+                ),
+            )
+            if turn.speaker == "listener"
+            else turn
+            for turn in talk.turns
+        ]
+        yield replace(talk, turns=tuple(turns), emotion="sad" if number % 2 else "joyful")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, count in (("train", 24), ("valid", 8), ("test", 6)):
+        lines = [dialogue.to_json() for dialogue in annotated(count)]
+        (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture
+def recipe(tmp_path, corpus, tiny_llama):
+    return tiny_recipe(tmp_path / "run", corpus, tiny_llama, model="planned", lora=LORA, dropout=0.0)
+
+
+def learned(task):
+    """The spelling of what each training sequence teaches, plan tokens by name."""
+    names = {number: name for name, number in named(task).items()}
+    for piece in task.pieces():
+        tokens = piece.tokens[piece.targets].tolist()
+        yield [names.get(token) for token in tokens if token in names], task.vocabulary.decode(tokens)
+
+
+def named(task):
+    tokens = PlanTokens.of(task.vocabulary)
+    return {
+        f"{level}:{number}": token
+        for level, numbers in zip(LEVELS, tokens.numbers, strict=True)
+        for number, token in enumerate(numbers)
+    }
+
+
+def test_plan_and_words_are_learned_and_a_share_without_plan_and_without_context(recipe):
+    task = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=0)), CPU)
+    replies = [example for talk in annotated(24) for example in talk.examples()]
+    assert [text for _, text in learned(task)] == [example.reply.text for example in replies]
+    assert all(len(plan) == 4 for plan, _ in learned(task))
+    first = next(iter(task.pieces()))
+    assert (
+        task._layout.plans.encode(plan_of(replies[0]))
+        == [token for token in first.tokens.tolist() if token in task.vocabulary.special_ids][3:7]
+    )
+    bare = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=1), alone=1.0), CPU)
+    assert all(plan == [] for plan, _ in learned(bare))
+    assert len(bare.pieces()) == 2 * len(replies)
+    assert sorted(text for _, text in learned(bare)) == sorted([e.reply.text for e in replies] * 2)
+    alone = min(bare.pieces(), key=len)
+    assert task.vocabulary.decode(alone.tokens[~alone.targets]).strip() == "assistant"
+
+
+def test_an_emotion_that_is_not_known_is_read_but_not_learned(recipe, corpus):
+    lines = [replace(talk, emotion=None) for talk in annotated(24)]
+    lines = [
+        replace(
+            talk,
+            turns=tuple(
+                replace(turn, factors=replace(turn.factors, emotion="proud")) if turn.factors else turn
+                for turn in talk.turns
+            ),
+        )
+        for talk in lines
+    ]
+    (corpus / "train.jsonl").write_text("\n".join(talk.to_json() for talk in lines) + "\n")
+    task = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=0)), CPU)
+    assert all(
+        [name.split(":")[0] for name in plan] == ["mechanisms", "act", "tone"] for plan, _ in learned(task)
+    )
+
+
+@pytest.mark.parametrize("lora", [LORA, None])
+def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkeypatch):
+    monkeypatch.setattr("listenwell.generators.vanilla.find_weights", lambda base: tiny_llama)
+    run = replace(recipe, lora=lora, epochs=25, validate_every=25, optimizer=replace(recipe.optimizer, learning_rate=2e-2))
+    trainer = Trainer(run)
+    before = trainer.task.measure("valid")
+    after = trainer.run()
+    assert after["perplexity_by_token"] < before["perplexity_by_token"] / 2
+    assert after["plan_nll"] < before["plan_nll"] / 2
+    speaker = Speaker.load(PlannedConfig(plans=1, candidates=1), run.output)
+    examples = [example for talk in annotated(8) for example in talk.examples()]
+    gold = speaker.perplexity(examples, "gold").by_token
+    assert gold == pytest.approx(after["perplexity_by_token"], rel=0.02)  # halves in the file, here wholes
+    bare = speaker.perplexity(examples, "none").by_token
+    assert bare == pytest.approx(after["perplexity_by_token_unplanned"], rel=0.02)
+    assert gold < bare  # the plan tells whether a question or a wish comes
+
+
+def test_neighbours_in_a_row_do_not_change_the_loss(recipe):
+    task = PlannedTask.prepare(recipe, CPU)
+    task.model.eval()
+
+    def total(tokens, rows):
+        batches = BatchRecipe("packed", tokens, rows)
+        with torch.no_grad():
+            return sum(
+                float(task.loss_sum(batch))
+                for step in Epoch(task.pieces(), task.collate, batches, 0, 0).steps()
+                for batch in step.batches
+            )
+
+    assert total(1024, 256) == pytest.approx(total(256, 128), rel=1e-5)
+
+
+def test_only_adapters_and_new_rows_are_trained(recipe):
+    task = PlannedTask.prepare(recipe, CPU)
+    trained = {name: value.numel() for name, value in task.model.named_parameters() if value.requires_grad}
+    rows = [name for name in trained if "lora_" not in name]
+    assert len(rows) == 1 and rows[0].endswith("embed_tokens.rows")
+    embeddings = task._base().get_input_embeddings()
+    tokens = torch.tensor([[3, len(embeddings.known), len(embeddings.known) + 5]])
+    found = embeddings(tokens)[0]
+    assert torch.equal(found[0], embeddings.known[3]) and torch.equal(found[2], embeddings.rows[5])
+
+
+def test_a_run_goes_on_from_a_trained_speaker_and_from_a_model_without_plans(recipe, tmp_path):
+    train(replace(recipe, epochs=2))
+    first = Trainer(recipe).task.measure("valid")  # the base model's
+    pairs = PairsRecipe((("jsonl", 0),), start=recipe.output / "best")
+    begun = PlannedTask.prepare(replace(recipe, output=tmp_path / "second", pairs=pairs), CPU)
+    assert begun.measure("valid")["perplexity_by_token"] < first["perplexity_by_token"]
+    assert any("checkpoint.json" in str(file) for file in begun.base_files)
+    other = replace(recipe, output=tmp_path / "third", pairs=pairs, lora=LoraRecipe(rank=8, alpha=8))
+    with pytest.raises(RecipeError, match="another form"):
+        PlannedTask.prepare(other, CPU)
+    with pytest.raises(RecipeError, match="cannot go on"):
+        PlannedTask.prepare(replace(other, lora=None), CPU)
+    vanilla = replace(recipe, model="vanilla", output=tmp_path / "vanilla", epochs=2)
+    train(vanilla)
+    start = replace(pairs, start=vanilla.output / "best")
+    task = PlannedTask.prepare(replace(recipe, output=tmp_path / "fourth", pairs=start), CPU)
+    assert task.measure("valid")["perplexity_by_token"] < first["perplexity_by_token"]
+
+
+def test_what_is_missing_is_named(recipe, tmp_path):
+    with pytest.raises(CorpusError, match="listenwell annotate empathetic_dialogues --split train"):
+        data = replace(recipe.data, corpus="empathetic_dialogues", path=None, annotated=tmp_path / "none")
+        PlannedTask.prepare(replace(recipe, data=data), CPU)
+    with pytest.raises(RecipeError, match="not 1000"):
+        PlannedTask.prepare(replace(recipe, pairs=PairsRecipe((("jsonl", 1000),))), CPU)
+
+
+def test_a_reply_to_ones_own_words_is_left_out(recipe, corpus):
+    odd = Dialogue((Turn("listener", "Hello."), Turn("listener", "Anyone?")), emotion="sad")
+    whole = next(iter(annotated(1)))
+    (corpus / "train.jsonl").write_text(f"{odd.to_json()}\n{whole.to_json()}\n")
+    task = PlannedTask.prepare(replace(recipe, data=replace(recipe.data, limit=None)), CPU)
+    assert len(task.pieces()) == 1
+    assert isinstance(task.pieces()[0].tokens, np.ndarray)
