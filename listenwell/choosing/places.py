@@ -4,7 +4,7 @@ import unicodedata
 from dataclasses import dataclass
 
 from listenwell.evaluation.metrics import words
-from listenwell.evaluation.metrics.diversity import _expanded as expanded
+from listenwell.evaluation.metrics.words import expanded
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ TITLES = {
 """How tables call a corpus; others go by their names."""
 HELD_OUT = (
     "Synthetic-Persona-Chat without its train file: valid is learned from, but for a tenth of its talks (the "
-    "first 8 hexadecimal digits of sha256(id), modulo 10, are 0), which stand for valid"
+    "first 8 hexadecimal digits of sha256(id), modulo 10, are 0), which stand for valid; a file of one's own "
+    "talks likewise (by the first turn where a talk has no id)"
 )
 
 
@@ -41,7 +42,11 @@ class Source:
         self.name = name
         self.reader = OwnJsonl(annotated / name) if annotated else reader(path)
         self.everyone, self._annotated = everyone, annotated
-        self.divides = name == "synthetic_persona_chat" and "train" not in self.reader.available()
+        # One file of a user's own talks is all there is: a tenth of it stands for valid.
+        self._is_one_file = isinstance(self.reader, OwnJsonl) and self.reader.path.is_file()
+        self.divides = self._is_one_file or (
+            name == "synthetic_persona_chat" and "train" not in self.reader.available()
+        )
 
     @property
     def title(self) -> str:
@@ -83,8 +88,11 @@ class Source:
                 yield from item.examples(everyone=True)
 
     def _file_split(self, split: str) -> str:
+        if self._is_one_file and split in ("train", "valid"):
+            return "all"
         return "valid" if self.divides and split == "train" else split
 
 
 def _is_held_out(dialogue: Dialogue) -> bool:
-    return int(hashlib.sha256(dialogue.id.encode()).hexdigest()[:8], 16) % 10 == 0
+    name = dialogue.id or dialogue.turns[0].text
+    return int(hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8], 16) % 10 == 0

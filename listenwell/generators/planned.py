@@ -78,7 +78,7 @@ class Speaker:
         self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
-        self._last: tuple[tuple[int, ...], State] | None = None
+        self._last: tuple[tuple[tuple[int, ...], ...], State] | None = None
 
     @classmethod
     def load(cls, config: PlannedConfig, weights: Path | None = None) -> "Speaker":
@@ -95,15 +95,23 @@ class Speaker:
         """Different plans for the next reply, the likeliest first; `want` fixes parts of them."""
         if is_whole(want):
             return (want,)
-        _, state = self._read(dialogue)
-        felt = want.emotion
-        if felt is None:
-            chances = self._planner.emotions(state, emotion or (), self.config.heard)
-            felt = EMOTIONS[int(chances.argmax())]
-        count = min(self.config.plans, self.config.candidates)
-        want = replace(want, emotion=felt)
-        drawn = self._planner.draw(state, want, count, seed, self.config.plan_temperature)
-        return tuple(one.plan for one in drawn)
+        return self.plan_many([(dialogue, emotion or (), want, seed)])[0]
+
+    def plan_many(
+        self, asked: Sequence[tuple[Dialogue, Sequence[Scored], Factors, int]]
+    ) -> list[tuple[Factors, ...]]:
+        """The same for many dialogues in one batch: each with what was heard and is wanted, and its seed."""
+        config = self.config
+        _, state = self._read([dialogue for dialogue, _, _, _ in asked])
+        felt = self._planner.emotions(state, [heard for _, heard, _, _ in asked], config.heard)
+        wants = [
+            replace(want, emotion=want.emotion or EMOTIONS[int(chances.argmax())])
+            for (_, _, want, _), chances in zip(asked, felt, strict=True)
+        ]
+        seeds = [seed for _, _, _, seed in asked]
+        count = min(config.plans, config.candidates)
+        drawn = self._planner.draw(state, wants, count, seeds, config.plan_temperature)
+        return [tuple(one.plan for one in plans) for plans in drawn]
 
     def speak(
         self,
@@ -116,30 +124,49 @@ class Speaker:
 
         Without plans, the reply comes from the dialogue alone, as a model without plans would give it.
         """
-        config, decided = self.config, [self._layout.plans.encode(plan) for plan in plans]
-        prompt, state = self._read(dialogue)
-        share = _shares(config.candidates, len(plans))
-        rows = [plan for plan, count in enumerate(share) for _ in range(count)]
-        state = self.runtime.pick(state, [0] * len(rows))
-        if decided:
-            state = self.runtime.step(state, [decided[row] for row in rows])
-        room = self.runtime.context_length - len(prompt.tokens) - len(LEVELS)
-        seeds = [int(s) for s in np.random.SeedSequence([seed, 29]).generate_state(len(rows))]
-        begun = Begun(state, prompt.stop, room)
+        return self.speak_many([(dialogue, plans, seed)], on_text)[0]
+
+    def speak_many(
+        self,
+        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
+        on_text: Callable[[str], None] | None = None,
+    ) -> list[Speech]:
+        """The same for many dialogues in one batch, which a GPU likes: each with its plans and its seed."""
+        config = self.config
+        prompts, state = self._read([dialogue for dialogue, _, _ in asked])
+        places = [
+            (row, plan)
+            for row, (_, plans, _) in enumerate(asked)
+            for plan, count in enumerate(_shares(config.candidates, len(plans)))
+            for _ in range(count)
+        ]
+        state = self.runtime.pick(state, [row for row, _ in places])
+        if asked[0][1]:
+            tokens = [self._layout.plans.encode(asked[row][1][plan]) for row, plan in places]
+            state = self.runtime.step(state, tokens)
+        seeds = [
+            int(drawn)
+            for row, (_, _, seed) in enumerate(asked)
+            for drawn in np.random.SeedSequence([seed, 29]).generate_state(
+                sum(place == row for place, _ in places)
+            )
+        ]
+        longest = max(len(prompt.tokens) for prompt in prompts)
+        begun = Begun(state, prompts[0].stop, self.runtime.context_length - longest - len(LEVELS))
         worded = word_replies(self.runtime, begun, config.decoding, seeds, on_text)
-        found: dict[str, Candidate] = {}
-        for row, reply in zip(rows, worded, strict=True):
-            likely = round(reply.log_likelihood / reply.tokens, 4)
-            plan = plans[row] if plans else None
-            found.setdefault(reply.text, Candidate(reply.text, plan, (("likelihood", likely),)))
-        candidates = tuple(found.values())
-        if config.prior and len(candidates) > 1:
-            candidates = self._with_priors(candidates)
-        return Speech(candidates, prompt.notices)
+        found: list[dict[str, Candidate]] = [{} for _ in asked]
+        for (row, plan), reply in zip(places, worded, strict=True):
+            scores = (("likelihood", round(reply.log_likelihood / reply.tokens, 4)),)
+            meant = asked[row][1][plan] if asked[row][1] else None
+            found[row].setdefault(reply.text, Candidate(reply.text, meant, scores))
+        proposed = [tuple(candidates.values()) for candidates in found]
+        if config.prior and config.candidates > 1:
+            proposed = self._with_priors(proposed)
+        return [Speech(one, prompt.notices) for one, prompt in zip(proposed, prompts, strict=True)]
 
     def chances(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first undecided level are; see `Planner.chances`."""
-        return self._planner.chances(self._read(dialogue)[1], given)
+        return self._planner.chances(self._read([dialogue])[1], given)
 
     def perplexity(self, examples: Iterable[Example], factors: str = "gold", seed: int = 0) -> Perplexity:
         """How likely the people's own replies are, by token (end marks included), by word and by byte.
@@ -154,7 +181,7 @@ class Speaker:
             raise InputError(f"factors is {factors!r}.", "Give gold, predicted, none or marginal.")
         nlls, counts, texts = list[float](), list[int](), list[str]()
         for number, example in enumerate(examples):
-            prompt, state = self._read(example.context)
+            (prompt,), state = self._read([example.context])
             reply = self._layout.words(example.reply.text)
             found = [
                 float(self.runtime.log_likelihoods([*prompt.tokens, *plan], [reply])[0])
@@ -188,30 +215,40 @@ class Speaker:
         return [self._layout.plans.encode(plan)]
 
     def _greedy(self, state: State) -> Factors:
-        felt = EMOTIONS[int(self._planner.emotions(state).argmax())]
-        return self._planner.draw(state, Factors(emotion=felt), 1, 0)[0].plan
+        felt = EMOTIONS[int(self._planner.emotions(state)[0].argmax())]
+        return self._planner.draw(state, [Factors(emotion=felt)], 1, [0])[0][0].plan
 
-    def _with_priors(self, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    def _with_priors(self, proposed: Sequence[Sequence[Candidate]]) -> list[tuple[Candidate, ...]]:
         """log P(y) a token beside the other scores; all in one pass."""
-        replies = [self._layout.words(one.text) for one in candidates]
-        found = self.runtime.log_likelihoods(self._layout.head, replies)
-        return tuple(
-            replace(one, scores=(*one.scores, ("prior", round(float(value) / len(reply), 4))))
-            for one, value, reply in zip(candidates, found, replies, strict=True)
-        )
+        words = {one.text: self._layout.words(one.text) for several in proposed for one in several}
+        found = self.runtime.log_likelihoods(self._layout.head, list(words.values()))
+        priors = {
+            text: round(float(value) / len(tokens), 4)
+            for (text, tokens), value in zip(words.items(), found, strict=True)
+        }
+        return [
+            tuple(replace(one, scores=(*one.scores, ("prior", priors[one.text]))) for one in several)
+            for several in proposed
+        ]
 
-    def _read(self, dialogue: Dialogue) -> tuple[Prompt, State]:
-        """The dialogue, read up to where a plan begins; the last one is remembered, since planning, speaking
-        and explaining ask for the same."""
+    def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Prompt], State]:
+        """Dialogues, read up to where a plan begins, a row each.
+
+        The last ones are remembered, since planning, speaking and explaining ask for the same.
+        """
         room = self.runtime.context_length - self.config.decoding.max_tokens - 8
         budget = min(self.config.prompt_tokens, room)
-        kept, notices = self._relevance.keep(dialogue, lambda line: len(self.runtime.encode(line)) + 1)
-        prompt = self._layout.prompt(kept, budget)
+        prompts = list[Prompt]()
+        for dialogue in dialogues:
+            kept, notices = self._relevance.keep(dialogue, lambda line: len(self.runtime.encode(line)) + 1)
+            prompt = self._layout.prompt(kept, budget)
+            prompts.append(replace(prompt, notices=(*notices, *prompt.notices)))
+        key = tuple(prompt.tokens for prompt in prompts)
         last = self._last  # taken once: another thread may put its own there
-        if last is None or last[0] != prompt.tokens:
-            last = (prompt.tokens, self.runtime.prefill(prompt.tokens))
+        if last is None or last[0] != key:
+            last = (key, self.runtime.prefill_many(key))
             self._last = last
-        return replace(prompt, notices=(*notices, *prompt.notices)), last[1]
+        return prompts, last[1]
 
 
 def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]]:

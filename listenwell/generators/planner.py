@@ -4,18 +4,22 @@ With one pass of 8 rows and one of at most 72, the chain P(CM|x) P(DA|x,CM) P(EM
 known for all 720 plans after an emotion, so a part that is forced also changes the parts before it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from listenwell.dialogue import Factors, Scored
-from listenwell.generators.plans import CHOICES, LEVELS, PlanTokens
-from listenwell.labels import EMOTIONS, MECHANISMS
+from listenwell.generators.plans import CHOICES, LEVELS, SETS, PlanTokens
+from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
 from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
-"""Mechanisms and acts that are together less likely than this, among those wanted, are not looked at further."""
+"""Mechanisms and acts less likely than this together, among those wanted, are not looked at further."""
+
+
+Table = dict[tuple[tuple[str, ...], str, str], float]
+"""Mechanisms, act and tone to the log of their chance."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +42,26 @@ class Planner:
     runtime: Runtime
     tokens: PlanTokens
 
-    def emotions(self, state: State, heard: Sequence[Scored] = (), share: float = 0.0) -> np.ndarray:
-        """How likely each of the 32 emotions is: (32,).
+    def emotions(
+        self, state: State, heard: Sequence[Sequence[Scored]] = (), share: float = 0.0
+    ) -> np.ndarray:
+        """How likely each of the 32 emotions is: (rows, 32).
 
         Args:
-            state: the dialogue, read up to where a plan begins; one row.
-            heard: what the annotators heard, the likeliest ones.
+            state: dialogues, read up to where a plan begins; a row each.
+            heard: what the annotators heard in each, the likeliest emotions; empty where nobody listened.
             share: how much their word counts beside the speaker's own, 0 to 1.
         """
-        own: np.ndarray = self._next(state, "emotion")[0]
-        if not heard or not share:
-            return own
-        theirs = np.full(len(EMOTIONS), 1e-3)
-        for score in heard:
-            theirs[EMOTIONS.index(score.label)] = max(score.probability, 1e-3)
-        mixed: np.ndarray = np.exp((1 - share) * np.log(own + 1e-9) + share * np.log(theirs / theirs.sum()))
-        mixed /= mixed.sum()
-        return mixed
+        own = self._next(state, "emotion")
+        theirs = np.full(own.shape, 1e-3)
+        for row, scores in enumerate(heard):
+            for score in scores:
+                theirs[row, EMOTIONS.index(score.label)] = max(score.probability, 1e-3)
+        theirs /= theirs.sum(axis=1, keepdims=True)
+        mixed: np.ndarray = np.exp((1 - share) * np.log(own + 1e-9) + share * np.log(theirs))
+        listened = np.array([bool(scores) for scores in heard] or [False] * len(own))
+        found: np.ndarray = np.where(listened[:, None], mixed / mixed.sum(axis=1, keepdims=True), own)
+        return found
 
     def chances(self, state: State, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first level are that `given` leaves open; empty if it leaves none.
@@ -65,35 +72,31 @@ class Planner:
             if (value := getattr(given, level)) is None:
                 found = self._next(state, level)[0]
                 return {level: mechanism_chances(found) if level == "mechanisms" else found}
-            state = self._after(state, level, [CHOICES[level].index(value)])
+            state = self._after(state, level, [(0, CHOICES[level].index(value))])
         return {}
 
     def draw(
-        self, state: State, want: Factors, count: int, seed: int, temperature: float = 1.0
-    ) -> list[Planned]:
-        """Different plans, the likeliest first, the others drawn without replacement by their chances.
+        self,
+        state: State,
+        wants: Sequence[Factors],
+        count: int,
+        seeds: Sequence[int],
+        temperature: float = 1.0,
+    ) -> list[list[Planned]]:
+        """Different plans for each dialogue, the likeliest first, the others drawn without replacement.
 
         Args:
-            state: the dialogue, read up to where a plan begins; one row.
-            want: parts of the plan that are fixed, the emotion among them.
-            count: how many; there can be fewer.
-            seed: of the draw.
+            state: dialogues, read up to where a plan begins; a row each.
+            wants: parts of the plans that are fixed, the emotion always among them; one for each row.
+            count: how many plans for each; there can be fewer.
+            seeds: of the draws, one for each row.
             temperature: below 1 prefers likely plans.
         """
-        emotion = EMOTIONS.check(str(want.emotion))
-        table = self._table(self._after(state, "emotion", [EMOTIONS.index(emotion)]), want)
-        plans = list(table)
-        scores = np.array([table[plan] for plan in plans]) / temperature
-        # Gumbel-top-k: the k largest of scores with Gumbel noise are a draw without replacement (Kool 2019).
-        noise = np.random.default_rng([seed, 17]).gumbel(size=len(plans))
-        first = int(scores.argmax())
-        order = [first, *(place for place in np.argsort(-(scores + noise)).tolist() if place != first)]
+        felt = [(row, EMOTIONS.index(str(want.emotion))) for row, want in enumerate(wants)]
+        tables = self._tables(self._after(state, "emotion", felt), wants)
         return [
-            Planned(
-                Factors(emotion=emotion, mechanisms=plans[p][0], act=plans[p][1], tone=plans[p][2]),
-                float(table[plans[p]]),
-            )
-            for p in order[:count]
+            _drawn(table, str(want.emotion), count, seed, temperature)
+            for table, want, seed in zip(tables, wants, seeds, strict=True)
         ]
 
     def sample(self, state: State, count: int, seed: int) -> list[list[int]]:
@@ -112,25 +115,29 @@ class Planner:
                 state = self.runtime.step(state, [[token] for token in tokens])
         return drawn
 
-    def _table(self, state: State, want: Factors) -> Mapping[tuple[tuple[str, ...], str, str], float]:
-        """Log chances of (mechanisms, act, tone) after an emotion, among those that are wanted."""
-        sets, acts = CHOICES["mechanisms"], CHOICES["act"]
-        may_set = _allowed("mechanisms", want)
-        first = self._next(state, "mechanisms")[0]
-        state = self._after(state, "mechanisms", may_set)
-        second = first[may_set][:, None] * self._next(state, "act")  # (allowed sets, acts)
-        may_act = np.isin(np.arange(len(acts)), _allowed("act", want))
-        wanted = np.where(may_act, second, 0)
-        kept = np.argwhere(wanted >= LEAST * wanted.sum())
-        rows = self.runtime.pick(state, kept[:, 0].tolist())
-        rows = self.runtime.step(rows, [[self.tokens.numbers[2][act]] for act in kept[:, 1].tolist()])
-        tones = self._next(rows, "tone")
-        table = {}
-        for (place, act), chances in zip(kept.tolist(), tones, strict=True):
-            for tone in _allowed("tone", want):
-                names = (sets[may_set[place]], acts[act], CHOICES["tone"][tone])
-                table[names] = float(np.log(wanted[place, act] * chances[tone] + 1e-30))
-        return table  # type: ignore[return-value]
+    def _tables(self, state: State, wants: Sequence[Factors]) -> list[Table]:
+        """For each row, after its emotion: the log chances of mechanisms, act and tone that are wanted."""
+        first = self._next(state, "mechanisms")
+        sets = [(row, chosen) for row, want in enumerate(wants) for chosen in _allowed("mechanisms", want)]
+        state = self._after(state, "mechanisms", sets)
+        second = np.array([first[place] for place in sets])[:, None] * self._next(state, "act")
+        for place, (row, _) in enumerate(sets):
+            left_out = set(range(len(ACTS))) - set(_allowed("act", wants[row]))
+            second[place, sorted(left_out)] = 0
+        sums = np.bincount([row for row, _ in sets], second.sum(axis=1))
+        kept = [
+            (place, act)
+            for place, (row, _) in enumerate(sets)
+            for act in np.flatnonzero(second[place] > LEAST * sums[row]).tolist()
+        ]
+        tones = self._next(self._after(state, "act", kept), "tone")
+        tables: list[Table] = [{} for _ in wants]
+        for (place, act), chances in zip(kept, tones, strict=True):
+            row, chosen = sets[place]
+            for tone in _allowed("tone", wants[row]):
+                likely = float(np.log(second[place, act] * chances[tone] + 1e-30))
+                tables[row][SETS[chosen], ACTS[act], TONES[tone]] = likely
+        return tables
 
     def _next(self, state: State, level: str) -> np.ndarray:
         """The chances of a level's choices, when the next token must be one of them: (rows, choices)."""
@@ -139,16 +146,26 @@ class Planner:
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
 
-    def _after(self, state: State, level: str, choices: Sequence[int]) -> State:
-        """The state of one row, gone on with each of some choices: a row each."""
+    def _after(self, state: State, level: str, choices: Sequence[tuple[int, int]]) -> State:
+        """Rows gone on with choices of a level: a new row for each (row, choice)."""
         numbers = self.tokens.numbers[LEVELS.index(level)]
-        rows = self.runtime.pick(state, [0] * len(choices))
-        return self.runtime.step(rows, [[numbers[choice]] for choice in choices])
+        rows = self.runtime.pick(state, [row for row, _ in choices])
+        return self.runtime.step(rows, [[numbers[choice]] for _, choice in choices])
+
+
+def _drawn(table: Table, emotion: str, count: int, seed: int, temperature: float) -> list[Planned]:
+    plans = list(table)
+    scores = np.array([table[plan] for plan in plans]) / temperature
+    # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).
+    noise = np.random.default_rng([seed, 17]).gumbel(size=len(plans))
+    first = int(scores.argmax())
+    order = [first, *(place for place in np.argsort(-(scores + noise)).tolist() if place != first)]
+    return [Planned(Factors(emotion, *plans[place]), table[plans[place]]) for place in order[:count]]
 
 
 def mechanism_chances(sets: np.ndarray) -> np.ndarray:
     """How likely each of ER, IP, EX is, from the chances of the 8 sets: (3,)."""
-    holds = np.array([[name in chosen for name in MECHANISMS] for chosen in CHOICES["mechanisms"]])  # type: ignore[operator]
+    holds = np.array([[name in chosen for name in MECHANISMS] for chosen in SETS])
     chances: np.ndarray = sets @ holds
     return chances
 

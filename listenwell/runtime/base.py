@@ -53,6 +53,10 @@ class Runtime(Protocol):
         """Read a prompt: a state of one row."""
         ...
 
+    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> State:
+        """Read several prompts, a row each."""
+        ...
+
     def join(self, states: Sequence[State]) -> State:
         """The rows of several states as one; they may have read different numbers of tokens."""
         ...

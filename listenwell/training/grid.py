@@ -209,5 +209,5 @@ def _written(value: Any) -> Any:  # noqa: ANN401
 
 def _compared(recipe: TrainRecipe) -> TrainRecipe:
     """A recipe without the places of files and what moves no figure."""
-    data = replace(recipe.data, path=None)
+    data = replace(recipe.data, path=None, annotated=None)
     return replace(recipe, output=Path(), weights=None, save_seconds=1.0, data=data)

@@ -2,6 +2,7 @@ import pytest
 
 from listenwell.corpora import CORPORA
 from listenwell.corpora.sources import Source
+from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import CorpusError, InputError, UnknownNameError
 
 SPC = "synthetic_persona_chat"
@@ -100,3 +101,34 @@ def test_titles_are_the_papers_names():
     assert Source("empathetic_dialogues").title == "EmpatheticDialogues"
     assert Source("pec_happy").title == "PEC happy"
     assert Source("esconv").title == "esconv"
+
+
+def test_one_file_of_own_talks_is_divided(tmp_path):
+    file = tmp_path / "talks.jsonl"
+    talks = [
+        Dialogue(
+            (Turn("speaker", f"hello {number}"), Turn("listener", "hi")),
+            id="" if number % 2 else f"t{number}",
+        )
+        for number in range(200)
+    ]
+    file.write_text("\n".join(talk.to_json() for talk in talks) + "\n")
+    source = Source("jsonl", file)
+    train, valid = ([e.context.turns[0].text for e in source.examples(split)] for split in ("train", "valid"))
+    assert len(train) + len(valid) == 200 and not set(train) & set(valid)
+    assert 5 <= len(valid) <= 40
+    assert source.files("train") == source.files("valid") == (file,)
+    with pytest.raises(CorpusError):
+        source.files("test")
+
+
+def test_annotated_copies_stand_in_for_the_corpus(tmp_path):
+    folder = tmp_path / "empathetic_dialogues"
+    folder.mkdir()
+    factors = Factors(act="wishing")
+    talk = Dialogue((Turn("speaker", "hello"), Turn("listener", "hi", factors=factors)), id="one")
+    (folder / "valid.jsonl").write_text(talk.to_json() + "\n")
+    source = Source("empathetic_dialogues", annotated=tmp_path)
+    assert [example.reply.factors for example in source.examples("valid")] == [factors]
+    with pytest.raises(CorpusError, match="listenwell annotate empathetic_dialogues --split train --out"):
+        source.files("train")

@@ -138,7 +138,7 @@ def test_a_hundred_persona_lines_are_no_trouble(speaker, monkeypatch):
     talk = Dialogue((Turn("speaker", "You have 77 cats?"),), personas=(Persona("listener", lines),))
     speech = speaker.speak(talk, (PLAN,), seed=1)
     assert speech.candidates and "You have 77 cats?" in encoded
-    text = speaker.runtime.vocabulary.decode(speaker._read(talk)[0].tokens)
+    text = speaker.runtime.vocabulary.decode(speaker._read([talk])[0][0].tokens)
     assert "i have 77 cats ." in text and "i have 50 cats ." not in text
 
 
@@ -185,3 +185,17 @@ def test_a_folder_of_another_kind_and_odd_settings_are_named(tmp_path):
         PlannedConfig(plans=0)
     with pytest.raises(InputError, match="heard"):
         PlannedConfig(heard=2)
+
+
+def test_many_dialogues_at_once_get_the_replies_they_get_alone(speaker):
+    talks = [
+        Dialogue((Turn("speaker", text),)) for text in ("My dog died.", "I am so happy for you! Oh no.", "Hi")
+    ]
+    plans = speaker.plan_many([(talk, (), Factors(), seed) for seed, talk in enumerate(talks)])
+    spoken = speaker.speak_many([(talk, plan, 9) for talk, plan in zip(talks, plans, strict=True)])
+    for seed, (talk, plan, speech) in enumerate(zip(talks, plans, spoken, strict=True)):
+        assert plan == speaker.plan(talk, None, Factors(), seed)
+        alone = speaker.speak(talk, plan, 9)
+        assert [one.text for one in speech.candidates] == [one.text for one in alone.candidates]
+        for one, other in zip(speech.candidates, alone.candidates, strict=True):
+            assert dict(one.scores) == pytest.approx(dict(other.scores), abs=1e-3)

@@ -32,9 +32,14 @@ def by_hand(planner, prompt, plan):
     return found
 
 
+def draw(planner, state, want, count, seed):
+    (found,) = planner.draw(state, [want], count, [seed])
+    return found
+
+
 def test_the_chances_of_plans_are_those_of_the_chain(planner, prompt):
     state = planner.runtime.prefill(prompt)
-    drawn = planner.draw(state, Factors(emotion="sad"), 720, seed=1)
+    drawn = draw(planner, state, Factors(emotion="sad"), 720, 1)
     assert len(drawn) == len({one.plan for one in drawn}) <= 720
     for one in drawn[:5]:
         assert one.log_chance == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
@@ -48,7 +53,7 @@ def test_the_chances_of_plans_are_those_of_the_chain(planner, prompt):
 def test_what_is_wanted_is_in_every_plan_and_nothing_else_is_lost(planner, prompt):
     state = planner.runtime.prefill(prompt)
     want = Factors(emotion="joyful", act="wishing", tone="joy")
-    drawn = planner.draw(state, want, 100, seed=1)
+    drawn = draw(planner, state, want, 100, 1)
     assert {one.plan.mechanisms for one in drawn} == set(SETS)
     assert {(one.plan.emotion, one.plan.act, one.plan.tone) for one in drawn} == {
         ("joyful", "wishing", "joy")
@@ -60,18 +65,18 @@ def test_what_is_wanted_is_in_every_plan_and_nothing_else_is_lost(planner, promp
 def test_a_plan_that_is_all_but_impossible_can_still_be_wanted(planner, prompt):
     state = planner.runtime.prefill(prompt)
     for mechanisms, act in product(SETS[:2], ACTS.labels[:3]):
-        (one,) = planner.draw(state, Factors("sad", mechanisms, act, "fear"), 5, seed=0)
+        (one,) = draw(planner, state, Factors("sad", mechanisms, act, "fear"), 5, 0)
         assert (one.plan.mechanisms, one.plan.act, one.plan.tone) == (mechanisms, act, "fear")
 
 
 def test_draws_repeat_with_their_seed_and_follow_the_chances(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", mechanisms=())
-    again = [[one.plan.tone for one in planner.draw(state, want, 3, seed=5)] for _ in range(2)]
+    again = [[one.plan.tone for one in draw(planner, state, want, 3, 5)] for _ in range(2)]
     assert again[0] == again[1]
     # The first is always the likeliest; the second is drawn: over many seeds, as often as it is likely.
-    table = {one.plan.tone: np.exp(one.log_chance) for one in planner.draw(state, want, 10, seed=0)}
+    table = {one.plan.tone: np.exp(one.log_chance) for one in draw(planner, state, want, 10, 0)}
     first = max(table, key=table.get)
-    seconds = [planner.draw(state, want, 2, seed=seed)[1].plan.tone for seed in range(300)]
+    seconds = [draw(planner, state, want, 2, seed)[1].plan.tone for seed in range(300)]
     assert first not in seconds
     weights = {tone: chance for tone, chance in table.items() if tone != first}
     most = max(weights, key=weights.get)
@@ -112,10 +117,20 @@ def test_chances_of_mechanisms_worked_by_hand():
 
 def test_what_was_heard_moves_the_emotion(planner, prompt):
     state = planner.runtime.prefill(prompt)
-    own = planner.emotions(state)
+    own = planner.emotions(state)[0]
     heard = (Scored("joyful", 0.98), Scored("sad", 0.01))
-    assert planner.emotions(state, heard, share=0.0) == pytest.approx(own)
-    moved = planner.emotions(state, heard, share=1.0)
+    assert planner.emotions(state, [heard], share=0.0)[0] == pytest.approx(own)
+    moved = planner.emotions(state, [heard], share=1.0)[0]
     assert moved.argmax() == EMOTIONS.index("joyful") and moved.sum() == pytest.approx(1)
-    half = planner.emotions(state, heard, share=0.5)
+    half = planner.emotions(state, [heard], share=0.5)[0]
     assert own[EMOTIONS.index("joyful")] < half[EMOTIONS.index("joyful")] < moved[EMOTIONS.index("joyful")]
+
+
+def test_many_dialogues_at_once_are_each_as_alone(planner):
+    prompts = [planner.runtime.encode(text) for text in ("I am so sad. My dog", "What happened to", "Oh no")]
+    wants = [Factors(emotion="sad"), Factors("joyful", act="wishing"), Factors("proud", (), tone="joy")]
+    together = planner.draw(planner.runtime.prefill_many(prompts), wants, 4, [1, 2, 3])
+    for prompt, want, seed, found in zip(prompts, wants, (1, 2, 3), together, strict=True):
+        alone = draw(planner, planner.runtime.prefill(prompt), want, 4, seed)
+        assert [one.plan for one in found] == [one.plan for one in alone]
+        assert [one.log_chance for one in found] == pytest.approx([o.log_chance for o in alone], abs=1e-4)

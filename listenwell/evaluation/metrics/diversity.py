@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from listenwell.errors import InputError
 from listenwell.evaluation.metrics.checks import check_some
-from listenwell.evaluation.metrics.words import normalized, words
+from listenwell.evaluation.metrics.words import expanded, normalized, words
 
 STOCK_PHRASES = (
     "sorry to hear",
@@ -27,18 +27,6 @@ STOCK_PHRASES = (
     "congratulations",
 )
 """What empathetic systems say whatever they hear. Part of the metric: another list gives another number."""
-
-_ENDINGS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
-_WHOLE = {
-    "won't": "will not",
-    "can't": "can not",
-    "cannot": "can not",
-    "im": "i am",
-    "ive": "i have",
-    "youre": "you are",
-    "thats": "that is",
-    **{f"{word}'s": f"{word} is" for word in ("that", "it", "what", "there", "he", "she", "how", "here")},
-}
 
 
 def distinct_n(texts: Sequence[str], n: int) -> float:
@@ -102,13 +90,4 @@ def _ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
 
 def _spelled_out(text: str) -> str:
     """The words with a blank around each and contractions written out, so that `in` finds whole words."""
-    return f" {' '.join(map(_expanded, words(text)))} "
-
-
-def _expanded(word: str) -> str:
-    if word in _WHOLE:
-        return _WHOLE[word]
-    for ending, meaning in _ENDINGS.items():
-        if word.endswith(ending) and word != ending:
-            return f"{word.removesuffix(ending)} {meaning}"
-    return word
+    return f" {' '.join(map(expanded, words(text)))} "

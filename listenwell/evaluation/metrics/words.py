@@ -16,6 +16,18 @@ _NOT = re.compile(rf"(?<=[^\W_])\s+(?=n't{_AFTER})")  # did n't -> didn't
 _PARTED = re.compile(rf"{_BEFORE}(?:(?:gon|wan)\s+na|got\s+ta|(?:gim|lem)\s+me|can\s+not){_AFTER}")
 """Words that the Treebank takes apart: gonna, wanna, gotta, gimme, lemme, cannot."""
 
+_ENDINGS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
+_WHOLE = {
+    "won't": "will not",
+    "can't": "can not",
+    "cannot": "can not",
+    "im": "i am",
+    "ive": "i have",
+    "youre": "you are",
+    "thats": "that is",
+    **{f"{word}'s": f"{word} is" for word in ("that", "it", "what", "there", "he", "she", "how", "here")},
+}
+
 
 def words(text: str) -> list[str]:
     """Words and single punctuation marks, in lower case.
@@ -33,6 +45,16 @@ def words(text: str) -> list[str]:
 def normalized(text: str) -> str:
     """The words with one blank between them: two texts that differ in spacing or case only become equal."""
     return " ".join(words(text))
+
+
+def expanded(word: str) -> str:
+    """A word of `words` with its contraction written out: "didn't" is "did not"."""
+    if word in _WHOLE:
+        return _WHOLE[word]
+    for ending, meaning in _ENDINGS.items():
+        if word.endswith(ending) and word != ending:
+            return f"{word.removesuffix(ending)} {meaning}"
+    return word
 
 
 @cache
