@@ -1,7 +1,7 @@
 """The listener: understand → plan → speak → choose → guard.
 
-Each place is a protocol that any object with the method fills; a place left empty is passed over. The
-order and the bookkeeping (seed, timings, notices) are here, the abilities are elsewhere.
+Each place is a protocol (places.py) that any object with the method fills; a place left empty is passed over.
+The order and the bookkeeping (seed, timings, notices) are here, the abilities are elsewhere.
 """
 
 import secrets
@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from listenwell.dialogue import (
     SPEAKER,
-    Candidate,
     Dialogue,
     Factors,
-    Notes,
     Persona,
     Reply,
     Scored,
@@ -26,6 +24,7 @@ from listenwell.dialogue import (
 from listenwell.errors import InputError, unknown_name
 from listenwell.generators import GENERATORS
 from listenwell.generators.base import Speech
+from listenwell.places import Choose, Guard, Plan, Speak, Understand
 from listenwell.recipe import read_recipe
 
 if TYPE_CHECKING:
@@ -38,62 +37,13 @@ MAX_CHARACTERS = 20_000
 """A longer text is cut before anything reads it; the model's own token budget is far below."""
 
 
-class Understand(Protocol):
-    """Hears what the other person feels."""
-
-    def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
-        """Emotions with probabilities, the most likely first."""
-        ...
-
-
-class Plan(Protocol):
-    """Decides what replies should do before any is worded."""
-
-    def plan(
-        self, dialogue: Dialogue, emotion: tuple[Scored, ...] | None, want: Factors, seed: int
-    ) -> tuple[Factors, ...]:
-        """One plan or several to try, the likeliest first; all have the parts that are wanted."""
-        ...
-
-
-class Speak(Protocol):
-    """Words replies."""
-
-    name: str
-
-    def speak(
-        self,
-        dialogue: Dialogue,
-        plans: Sequence[Factors],
-        seed: int,
-        on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
-        """Replies under several plans, or under none; `on_text` hears the first of them as it is made."""
-        ...
-
-
-class Choose(Protocol):
-    """Picks among the replies that were proposed."""
-
-    def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        """The candidates with their scores, the best first."""
-        ...
-
-
 @dataclass(frozen=True)
-class Verdict:
-    """What a guard says of a reply: the text that may be said, and why."""
+class Asked:
+    """A dialogue that waits for a reply."""
 
-    text: str
-    safety: Notes
-
-
-class Guard(Protocol):
-    """Has the last word: whether what was chosen may be said."""
-
-    def guard(self, dialogue: Dialogue, reply: str) -> Verdict:
-        """The reply itself, or another in its place."""
-        ...
+    dialogue: Dialogue
+    want: Factors | None = None
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -175,38 +125,97 @@ class Listener:
         seed = secrets.randbelow(2**31) if seed is None else seed
         if seed < 0:
             raise InputError(f"The seed is {seed}.", "Give a whole number from 0 up.")
-        if want is not None and self.plan is None:
+        reply = self._answer([Asked(dialogue, want, seed)], on_text)[0]
+        return replace(reply, notices=tuple(dict.fromkeys((*notices, *reply.notices))))
+
+    def reply_many(self, asked: Sequence[Asked]) -> list[Reply]:
+        """Answer several dialogues at once, each as it would be answered alone; in all, sooner."""
+        for one in asked:
+            _as_dialogue(one.dialogue, None, ())
+        return self._answer(asked, None) if asked else []
+
+    def _answer(self, asked: Sequence[Asked], on_text: Callable[[str], None] | None) -> list[Reply]:
+        if self.plan is None and any(one.want is not None for one in asked):
             raise InputError(
                 f"The model {self.speak.name} makes no plans, so none can be asked for.",
                 "Use the model planned, or leave the wish out.",
             )
-        clock = _Clock()
+        clock, dialogues = _Clock(), [one.dialogue for one in asked]
         with clock.measured("understand"):
-            emotion = self.understand.understand(dialogue) if self.understand else None
+            heard = self._understood(dialogues)
+        with clock.measured("guard"):
+            stopped = [self.guard.check(dialogue) if self.guard else None for dialogue in dialogues]
+        going_on = [place for place, verdict in enumerate(stopped) if verdict is None]
         with clock.measured("plan"):
-            plans = self.plan.plan(dialogue, emotion, want or Factors(), seed) if self.plan else ()
+            plans = self._planned([asked[place] for place in going_on], [heard[place] for place in going_on])
         # Words can only be shown while they are made if nothing after them may change or replace them.
         certain = self.choose is None and self.guard is None
         with clock.measured("speak"):
-            speech = self.speak.speak(dialogue, plans, seed, on_text if certain else None)
-        with clock.measured("choose"):
-            candidates = self.choose.choose(dialogue, speech.candidates) if self.choose else speech.candidates
-        with clock.measured("guard"):
-            verdict = self.guard.guard(dialogue, candidates[0].text) if self.guard else None
-        text = verdict.text if verdict else candidates[0].text
-        if on_text and not certain:
-            on_text(text)
-        return Reply(
-            text=text,
-            model=self.speak.name,
-            seed=seed,
-            emotion=emotion,
-            plan=candidates[0].plan,
-            candidates=candidates,
-            safety=verdict.safety if verdict else None,
-            timings=clock.timings(),
-            notices=tuple(dict.fromkeys((*notices, *speech.notices))),
-        )
+            spoken = self._spoken(
+                [
+                    (dialogues[place], made, asked[place].seed)
+                    for place, made in zip(going_on, plans, strict=True)
+                ],
+                on_text if certain else None,
+            )
+        speeches = dict(zip(going_on, spoken, strict=True))
+        found = list[Reply]()
+        for place, one in enumerate(asked):
+            speech, verdict = speeches.get(place, Speech(())), stopped[place]
+            with clock.measured("choose"):
+                candidates = speech.candidates
+                if self.choose and candidates:
+                    candidates = self.choose.choose(one.dialogue, candidates)
+            with clock.measured("guard"):
+                if self.guard and verdict is None:
+                    verdict = self.guard.guard(one.dialogue, candidates)
+            said = verdict.candidate if verdict else candidates[0]
+            found.append(
+                Reply(
+                    text=verdict.text if verdict else candidates[0].text,
+                    model=self.speak.name,
+                    seed=one.seed,
+                    emotion=heard[place],
+                    plan=said.plan if said else None,
+                    candidates=candidates,
+                    safety=verdict.safety if verdict else None,
+                    notices=tuple(dict.fromkeys(speech.notices)),
+                )
+            )
+        if on_text and not (certain and going_on):
+            on_text(found[0].text)
+        return [replace(reply, timings=clock.timings()) for reply in found]
+
+    def _understood(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...] | None]:
+        if self.understand is None:
+            return [None] * len(dialogues)
+        if many := getattr(self.understand, "understand_many", None):
+            return list(many(dialogues))
+        return [self.understand.understand(dialogue) for dialogue in dialogues]
+
+    def _planned(
+        self, asked: Sequence[Asked], heard: Sequence[tuple[Scored, ...] | None]
+    ) -> list[tuple[Factors, ...]]:
+        if self.plan is None:
+            return [()] * len(asked)
+        given = [
+            (one.dialogue, emotion, one.want or Factors(), one.seed)
+            for one, emotion in zip(asked, heard, strict=True)
+        ]
+        many = getattr(self.plan, "plan_many", None)
+        if many and len(given) > 1:
+            return list(many([(dialogue, emotion or (), *rest) for dialogue, emotion, *rest in given]))
+        return [self.plan.plan(*one) for one in given]
+
+    def _spoken(
+        self,
+        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
+        on_text: Callable[[str], None] | None,
+    ) -> list[Speech]:
+        many = getattr(self.speak, "speak_many", None)
+        if many and len(asked) > 1:
+            return list(many(asked))
+        return [self.speak.speak(*one, on_text) for one in asked]
 
 
 def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa: ANN401
@@ -257,7 +266,7 @@ class _Clock:
     def measured(self, place: str) -> Iterator[None]:
         begin = time.perf_counter()
         yield
-        self._seconds[place] = time.perf_counter() - begin
+        self._seconds[place] = self._seconds.get(place, 0.0) + time.perf_counter() - begin
 
     def timings(self) -> tuple[tuple[str, float], ...]:
         rounded = {place: round(seconds, 4) for place, seconds in self._seconds.items()}

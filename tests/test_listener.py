@@ -7,7 +7,8 @@ from listenwell.choosing.choice import Choice
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.generators.base import Speech
-from listenwell.listener import MAX_CHARACTERS, Verdict
+from listenwell.listener import MAX_CHARACTERS, Asked
+from listenwell.places import Verdict
 from listenwell.rankers.config import CobertSettings
 from listenwell.rankers.selector import Selector
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
@@ -45,8 +46,17 @@ class ChooseLast:
 
 
 class Guard:
-    def guard(self, dialogue, reply):
-        return Verdict("I am here.", (("reason", "crisis"),))
+    """Drops replies that ask; stops at the word help."""
+
+    def check(self, dialogue):
+        is_crisis = "help" in dialogue.turns[-1].text
+        return Verdict("I am here.", (("reason", "crisis"),)) if is_crisis else None
+
+    def guard(self, dialogue, candidates):
+        for one in candidates:
+            if "questioning" not in one.text:
+                return Verdict(one.text, (("dropped", "1"),), one)
+        return Verdict("I am listening.", (("dropped", "all"),))
 
 
 def test_the_empty_places_are_passed_over():
@@ -63,14 +73,52 @@ def test_every_place_does_its_part():
     pieces = []
     listener = Listener(Echo(), Understand(), Plan(), ChooseLast(), Guard())
     reply = listener.reply("hello", seed=3, on_text=pieces.append)
-    assert reply.text == "I am here."
-    assert pieces == ["I am here."]  # nothing is shown before the guard has spoken
+    assert reply.text == "hello/consoling/3"
+    assert pieces == [reply.text]  # nothing is shown before the guard has spoken
     assert reply.emotion == (Scored("sad", 0.9),)
     assert reply.plan == Factors(act="consoling")
     assert [candidate.text for candidate in reply.candidates] == ["hello/consoling/3", "hello/questioning/3"]
     assert dict(reply.candidates[1].scores) == {"place": 1.0}
-    assert reply.safety == (("reason", "crisis"),)
+    assert reply.safety == (("dropped", "1"),)
     assert set(dict(reply.timings)) == {"understand", "plan", "speak", "choose", "guard", "total"}
+
+
+def test_a_guard_takes_the_next_reply_or_speaks_itself():
+    guarded = Listener(Echo(), Understand(), Plan(), guard=Guard()).reply("hello", seed=3)
+    assert guarded.text == "hello/consoling/3"  # the first one asked
+    assert guarded.plan == Factors(act="consoling") and len(guarded.candidates) == 2
+    want = Factors(act="questioning")
+
+    class Asks(Plan):
+        def plan(self, dialogue, emotion, want, seed):
+            return (want,)
+
+    none = Listener(Echo(), Understand(), Asks(), guard=Guard()).reply("hello", want=want, seed=3)
+    assert (none.text, none.plan) == ("I am listening.", None)
+    assert [one.text for one in none.candidates] == ["hello/questioning/3"]
+
+
+def test_in_a_crisis_nothing_is_generated():
+    speak, pieces = Echo(), []
+    reply = Listener(speak, Understand(), Plan(), guard=Guard()).reply("help", seed=3, on_text=pieces.append)
+    assert reply.text == "I am here." and pieces == ["I am here."]
+    assert not hasattr(speak, "heard") and reply.candidates == () and reply.plan is None
+    assert reply.safety == (("reason", "crisis"),) and reply.emotion
+
+
+def test_several_dialogues_are_answered_as_each_alone():
+    listener = Listener(Echo(), Understand(), Plan(), ChooseLast(), Guard())
+    talks = [Dialogue((Turn("speaker", text),)) for text in ("hello", "help", "well")]
+    asked = [
+        Asked(talk, Factors(act="wishing") if place else None, place) for place, talk in enumerate(talks)
+    ]
+    found = listener.reply_many(asked)
+    for one, reply in zip(asked, found, strict=True):
+        alone = listener.reply(one.dialogue, want=one.want, seed=one.seed)
+        assert replace(reply, timings=()) == replace(alone, timings=())
+    assert listener.reply_many([]) == []
+    with pytest.raises(InputError, match="listener's own"):
+        listener.reply_many([Asked(Dialogue((Turn("listener", "hi"),)))])
 
 
 def test_a_wish_reaches_the_plan_and_needs_one():

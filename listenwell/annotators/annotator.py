@@ -114,10 +114,14 @@ class Annotator:
 
     def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
         """What the other person feels, the most likely first; fills the listener's place of that name."""
-        heard = self._hear("emotion", [context_view(dialogue)])
+        return self.understand_many([dialogue])[0]
+
+    def understand_many(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...]]:
+        """The same for several dialogues, read together."""
+        heard = self._hear("emotion", [context_view(dialogue) for dialogue in dialogues])
         ear = self._ears[self._owner["emotion"]][0]
         found = probabilities(heard.logits("emotion"), "emotion", ear.config.temperature("emotion"))
-        return _best(found[0], HEADS["emotion"], 5)
+        return [_best(row, HEADS["emotion"], 5) for row in found]
 
     def _hear(self, head: str, views: Sequence[View]) -> Heard:
         if head not in self._owner:
