@@ -19,7 +19,7 @@ from listenwell.generators.decoding import Decoding
 from listenwell.generators.ending import Ending
 from listenwell.generators.layout import Layout
 from listenwell.generators.persona import Relevance, RelevanceConfig
-from listenwell.generators.planner import Planner
+from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.vanilla import runtime_of
 from listenwell.generators.wording import word_replies
@@ -49,6 +49,8 @@ class PlannedConfig:
     """How much the annotators' emotion counts beside the speaker's own."""
     plan_temperature: float = 1.0
     """Below 1 prefers likely plans."""
+    lean: float = 0.3
+    """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
     prior: bool = True
     """Also score replies without their context, so that stock phrases can be told: log P(y)."""
     decoding: Decoding = field(
@@ -109,8 +111,8 @@ class Speaker:
             for (_, _, want, _), chances in zip(asked, felt, strict=True)
         ]
         seeds = [seed for _, _, _, seed in asked]
-        count = min(config.plans, config.candidates)
-        drawn = self._planner.draw(state, wants, count, seeds, config.plan_temperature)
+        how = Draw(min(config.plans, config.candidates), config.plan_temperature, config.lean)
+        drawn = self._planner.draw(state, wants, seeds, how)
         return [tuple(one.plan for one in plans) for plans in drawn]
 
     def speak(
@@ -195,7 +197,8 @@ class Speaker:
     def conditions(self) -> dict[str, str]:
         """What a result says of it."""
         config = self.config
-        return {"plans": f"{config.plans} drawn at temperature {config.plan_temperature:g}"}
+        how = f"temperature {config.plan_temperature:g}, {config.lean:g} nats more for each mechanism"
+        return {"plans": f"{config.plans}, drawn at {how}"}
 
     def files(self) -> Iterator[Path]:
         """The checkpoint's files, for its hash."""
@@ -216,7 +219,7 @@ class Speaker:
 
     def _greedy(self, state: State) -> Factors:
         felt = EMOTIONS[int(self._planner.emotions(state)[0].argmax())]
-        return self._planner.draw(state, [Factors(emotion=felt)], 1, [0])[0][0].plan
+        return self._planner.draw(state, [Factors(emotion=felt)], [0], Draw())[0][0].plan
 
     def _with_priors(self, proposed: Sequence[Sequence[Candidate]]) -> list[tuple[Candidate, ...]]:
         """log P(y) a token beside the other scores; all in one pass."""

@@ -23,6 +23,18 @@ Table = dict[tuple[tuple[str, ...], str, str], float]
 
 
 @dataclass(frozen=True)
+class Draw:
+    """How plans are drawn."""
+
+    count: int = 1
+    """How many for each dialogue; there can be fewer."""
+    temperature: float = 1.0
+    """Below 1 prefers likely plans."""
+    lean: float = 0.0
+    """What a plan gains, in nats, for each mechanism of empathy that it uses."""
+
+
+@dataclass(frozen=True)
 class Planned:
     """A plan and how likely the speaker finds it."""
 
@@ -76,26 +88,20 @@ class Planner:
         return {}
 
     def draw(
-        self,
-        state: State,
-        wants: Sequence[Factors],
-        count: int,
-        seeds: Sequence[int],
-        temperature: float = 1.0,
+        self, state: State, wants: Sequence[Factors], seeds: Sequence[int], how: Draw
     ) -> list[list[Planned]]:
-        """Different plans for each dialogue, the likeliest first, the others drawn without replacement.
+        """Different plans for each dialogue, the best first, the others drawn without replacement.
 
         Args:
             state: dialogues, read up to where a plan begins; a row each.
             wants: parts of the plans that are fixed, the emotion always among them; one for each row.
-            count: how many plans for each; there can be fewer.
             seeds: of the draws, one for each row.
-            temperature: below 1 prefers likely plans.
+            how: how many, and by what beside their chances.
         """
         felt = [(row, EMOTIONS.index(str(want.emotion))) for row, want in enumerate(wants)]
         tables = self._tables(self._after(state, "emotion", felt), wants)
         return [
-            _drawn(table, str(want.emotion), count, seed, temperature)
+            _drawn(table, str(want.emotion), seed, how)
             for table, want, seed in zip(tables, wants, seeds, strict=True)
         ]
 
@@ -153,14 +159,14 @@ class Planner:
         return self.runtime.step(rows, [[numbers[choice]] for _, choice in choices])
 
 
-def _drawn(table: Table, emotion: str, count: int, seed: int, temperature: float) -> list[Planned]:
+def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
     plans = list(table)
-    scores = np.array([table[plan] for plan in plans]) / temperature
+    scores = np.array([table[plan] + how.lean * len(plan[0]) for plan in plans]) / how.temperature
     # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).
     noise = np.random.default_rng([seed, 17]).gumbel(size=len(plans))
     first = int(scores.argmax())
     order = [first, *(place for place in np.argsort(-(scores + noise)).tolist() if place != first)]
-    return [Planned(Factors(emotion, *plans[place]), table[plans[place]]) for place in order[:count]]
+    return [Planned(Factors(emotion, *plans[place]), table[plans[place]]) for place in order[: how.count]]
 
 
 def mechanism_chances(sets: np.ndarray) -> np.ndarray:

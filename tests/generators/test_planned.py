@@ -86,7 +86,8 @@ def test_perplexities_worked_from_likelihoods(speaker, layout):
     gold = speaker.perplexity([example], "gold")
     assert gold.by_token == pytest.approx(expected(layout.plans.encode(PLAN)), rel=1e-4)
     assert speaker.perplexity([example], "none").by_token == pytest.approx(expected([]), rel=1e-4)
-    likeliest = speaker.plan(TALK, None, Factors(), seed=0)[0]
+    plain = Speaker(PlannedConfig(plans=1, lean=0), speaker.runtime)
+    likeliest = plain.plan(TALK, None, Factors(), seed=0)[0]
     assert speaker.perplexity([example], "predicted").by_token == pytest.approx(
         expected(layout.plans.encode(likeliest)), rel=1e-4
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from listenwell.dialogue import Factors, Scored
-from listenwell.generators.planner import Planner, mechanism_chances
+from listenwell.generators.planner import Draw, Planner, mechanism_chances
 from listenwell.generators.plans import CHOICES, SETS, PlanTokens
 from listenwell.labels import ACTS, EMOTIONS, TONES
 from listenwell.runtime.torch_engine import TorchRuntime
@@ -32,8 +32,8 @@ def by_hand(planner, prompt, plan):
     return found
 
 
-def draw(planner, state, want, count, seed):
-    (found,) = planner.draw(state, [want], count, [seed])
+def draw(planner, state, want, count, seed, *, lean=0.0):
+    (found,) = planner.draw(state, [want], [seed], Draw(count, lean=lean))
     return found
 
 
@@ -129,8 +129,18 @@ def test_what_was_heard_moves_the_emotion(planner, prompt):
 def test_many_dialogues_at_once_are_each_as_alone(planner):
     prompts = [planner.runtime.encode(text) for text in ("I am so sad. My dog", "What happened to", "Oh no")]
     wants = [Factors(emotion="sad"), Factors("joyful", act="wishing"), Factors("proud", (), tone="joy")]
-    together = planner.draw(planner.runtime.prefill_many(prompts), wants, 4, [1, 2, 3])
+    together = planner.draw(planner.runtime.prefill_many(prompts), wants, [1, 2, 3], Draw(4))
     for prompt, want, seed, found in zip(prompts, wants, (1, 2, 3), together, strict=True):
         alone = draw(planner, planner.runtime.prefill(prompt), want, 4, seed)
         assert [one.plan for one in found] == [one.plan for one in alone]
         assert [one.log_chance for one in found] == pytest.approx([o.log_chance for o in alone], abs=1e-4)
+
+
+def test_leaning_prefers_plans_that_use_mechanisms(planner, prompt):
+    state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
+    plain = {one.plan: one.log_chance for one in draw(planner, state, want, 8, 1)}
+    leaning = draw(planner, state, want, 8, 1, lean=50.0)
+    assert len(leaning[0].plan.mechanisms) == 3
+    assert {one.plan: one.log_chance for one in leaning} == pytest.approx(
+        plain
+    )  # its chance stays what it is
