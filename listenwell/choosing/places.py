@@ -3,8 +3,7 @@
 import unicodedata
 from dataclasses import dataclass
 
-from listenwell.evaluation.metrics import words
-from listenwell.evaluation.metrics.words import expanded
+from listenwell.evaluation.metrics import expanded, words
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,30 @@
 """`listenwell evaluate`: measure a model's replies, or replies that someone else made."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import AsJson, Recipe, Weights
+from listenwell.cli.evaluate_speakers import (
+    PLANNING,
+    REPLIES,
+    Annotated_,
+    Beside,
+    Factors,
+    Table,
+    Task,
+    check_task,
+    of_given,
+    of_speakers,
+)
+from listenwell.cli.options import AsJson, Recipe, Weights, Without
 from listenwell.files import slug
 
 if TYPE_CHECKING:
-    from listenwell.corpora import Reader
-    from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.ledger import Result
     from listenwell.evaluation.sample import Sampling
+    from listenwell.evaluation.spoken import Row
 
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Measure a sample of this size, drawn with the seed.")]
@@ -51,7 +63,7 @@ def evaluate(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="Who answers: prompted, or vanilla with --weights; annotators and rankers ask those."
+            help="Who answers: planned, prompted, or comae or vanilla with --weights; or annotators, rankers."
         ),
     ] = None,
     corpus: Annotated[str, typer.Option(help="Whose contexts are answered.")] = "empathetic_dialogues",
@@ -69,6 +81,12 @@ def evaluate(
     ears: Ears = None,
     head: Heads = None,
     ranker: Rankers = None,
+    task: Task = REPLIES,
+    factors: Factors = None,
+    without: Without = None,
+    annotated: Annotated_ = None,
+    beside: Beside = None,
+    table: Table = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure replies and write result.json: figures with units, and all that could move them.
@@ -76,46 +94,96 @@ def evaluate(
     A run that was stopped goes on where it was: replies are kept in replies.jsonl as they are made. With
     --replies, no model speaks: the file's replies are measured by the same code. With annotators, every head
     is measured on its own corpus; several --ears are seeds of one recipe. With rankers, the true reply is
-    looked for among 100; several --ranker are seeds of one recipe, --limit is a number of pools.
+    looked for among 100; several --ranker are seeds of one recipe, --limit is a number of pools. Speakers
+    that plan are asked alone with --factors, or for another --task.
 
     Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
     """
     from listenwell.cli.evaluate_rankers import of_rankers
-    from listenwell.cli.result_tables import show_result
-    from listenwell.corpora import CORPORA
-    from listenwell.evaluation.embedder import Embedder
-    from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.sample import Sampling
 
+    speaks = (factors, without, annotated, beside, table, task != REPLIES)
     if model == "annotators":
         own = not any((replies, path, recipe, weights, encoder, ranker, corpus != "empathetic_dialogues"))
+        own = own and not any(speaks)
         return _of_annotators(ears, head, split, Sampling(limit, seed), system, (out, keep), own, as_json)
     if model == "rankers":
-        own = not any((replies, recipe, weights, encoder, ears, head, seed))
+        own = not any((replies, recipe, weights, encoder, ears, head, seed, *speaks))
         folder = out or _folder("rankers", corpus, split)
         return of_rankers(ranker, (corpus, split, path, limit), system, (folder, keep), own, as_json)
-    _check(model, replies, system if replies is None else None, bool(ears or head or ranker))
-    reader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
-    if replies is not None:
-        result = _of_file(replies, system, reader, split, sampling, encoder)
-        folder = out or _folder(result.system, corpus, split)
-    else:
-        folder = out or _folder(str(model), corpus, split)
-        embedder = Embedder.load(encoder)
-        result = _of_model(str(model), recipe, weights, reader, split, sampling, folder, embedder)
-    write_result(result, folder / "result.json")
-    if keep is not None:
-        write_result(result, keep / f"{result.task}-{slug(result.system)}.json")
-    show_result(result, folder / "result.json", as_json)
+    asked = _Asked(model, replies, system, corpus, split, path, annotated, Sampling(limit, seed))
+    how = _How(task, factors, tuple(without or ()), recipe, weights, encoder, beside, table)
+    _check(asked, how, bool(ears or head or ranker))
+    folder = out or _folder(_name(asked, how), corpus, split)
+    _write(_measured(asked, how, folder), (folder, keep), as_json)
 
 
-def _check(model: str | None, replies: Path | None, system: str | None, is_odd: bool) -> None:
+@dataclass(frozen=True)
+class _Asked:
+    """Whose replies are measured, and to which contexts."""
+
+    model: str | None
+    replies: Path | None
+    system: str | None
+    corpus: str
+    split: str
+    path: Path | None
+    annotated: Path | None
+    sampling: "Sampling"
+
+
+@dataclass(frozen=True)
+class _How:
+    """What is measured, and how the model is switched."""
+
+    task: str
+    factors: str | None
+    without: tuple[str, ...]
+    recipe: Path | None
+    weights: Path | None
+    encoder: Path | None
+    beside: Path | None
+    table: str | None
+
+    @property
+    def alone(self) -> bool:
+        """Whether a speaker is asked alone, without the rest of the listener."""
+        return self.factors is not None or self.task != REPLIES
+
+
+def _measured(asked: _Asked, how: _How, folder: Path) -> "Result":
+    if asked.replies is not None:
+        return _of_file(asked.replies, asked, how)
+    if how.alone:
+        return of_speakers(how.task, _row(asked, how, folder), how.encoder)
+    return _of_model(asked, how, folder)
+
+
+def _name(asked: _Asked, how: _How) -> str:
+    """The folder's name, where none is given: different questions never share one."""
+    if asked.replies is not None:
+        return f"{asked.system or asked.replies.stem} {how.task if how.alone else ''}"
+    off = f"without {' '.join(how.without)}" if how.without else ""
+    return f"{asked.model} {how.factors or ''} {how.task if how.alone else ''} {off}"
+
+
+def _check(asked: _Asked, how: _How, is_odd: bool) -> None:
     from listenwell.errors import InputError
 
-    if (model is None) == (replies is None):
+    check_task(how.task)
+    if (asked.model is None) == (asked.replies is None):
         raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
-    if system is not None:
+    if asked.model is not None and asked.system is not None and not how.alone:
         raise InputError("--system names a row of --replies.", "Leave it out: a model has its own name.")
+    if how.without and (asked.model is None or how.alone):
+        raise InputError("--without is of a whole listener.", "Name its model, and leave out --factors.")
+    if asked.replies is not None and how.factors is not None:
+        raise InputError("--factors are of a model that speaks now.", "Leave them out: the file says.")
+    if how.beside is not None and (how.task != PLANNING or asked.replies is None):
+        raise InputError(
+            "--beside holds two files of plans against each other.",
+            "Give --task planning --replies FIRST/planning.jsonl --beside SECOND/planning.jsonl",
+        )
     if is_odd:
         raise InputError(
             "--ears and --head are of annotators, --ranker of rankers.", "Try: listenwell evaluate annotators"
@@ -160,37 +228,64 @@ def _of_annotators(
     typer.echo(f"Written to {folder}.", err=True)
 
 
-def _of_file(
-    file: Path, system: str | None, reader: "Reader", split: str, sampling: "Sampling", encoder: Path | None
-) -> "Result":
-    from listenwell.evaluation.embedder import Embedder
+def _of_file(file: Path, asked: _Asked, how: _How) -> "Result":
+    """Replies in a file: of a run of ours, with all it says of itself, or of someone else."""
+    from listenwell.corpora import CORPORA
     from listenwell.evaluation.given import read_given
-    from listenwell.evaluation.protocol import evaluate_given
+    from listenwell.evaluation.made import is_made, read_made
+    from listenwell.evaluation.spoken import paired
 
-    given = read_given(file, system, reader, split, sampling)
+    if how.beside is not None:
+        return paired(file, how.beside)
+    reader, sampling = CORPORA.load(asked.corpus)(asked.path), asked.sampling
+    if is_made(file) and sampling.limit is None:
+        given = read_made(file, reader, asked.system)
+    else:
+        given = read_given(file, asked.system, reader, asked.split, sampling)
     seed = None if sampling.limit is None else sampling.seed
-    return evaluate_given(given, reader.name, split, Embedder.load(encoder), seed)
+    return of_given(how.task, given, seed, how.encoder, how.table)
 
 
-def _of_model(
-    model: str,
-    recipe: Path | None,
-    weights: Path | None,
-    reader: "Reader",
-    split: str,
-    sampling: "Sampling",
-    folder: Path,
-    embedder: "Embedder",
-) -> "Result":
+def _row(asked: _Asked, how: _How, folder: Path) -> "Row":
+    """A speaker alone, asked for the replies of a corpus."""
+    from listenwell.evaluation.speakers import PREDICTED, Asked, Who
+    from listenwell.evaluation.spoken import Row
+    from listenwell.evaluation.workers import Job
+
+    what = Asked(asked.corpus, asked.split, asked.path, asked.annotated, asked.sampling)
+    who = Who(str(asked.model), how.weights, how.recipe)
+    return Row(Job(who, what, how.factors or PREDICTED, folder), asked.system, how.table)
+
+
+def _of_model(asked: _Asked, how: _How, folder: Path) -> "Result":
+    """A whole listener, perhaps with parts switched off."""
+    from listenwell.corpora import CORPORA
+    from listenwell.evaluation.embedder import Embedder
+    from listenwell.evaluation.empathy import load_readers
     from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
+    from listenwell.evaluation.speakers import Who
     from listenwell.files import hash_files
-    from listenwell.listener import Listener
 
-    reader.check(split)
-    listener = Listener.load(model, recipe=recipe, weights=weights, understand=False)
-    files = model_files(listener.speak, weights)
-    run = Run(reader, split, sampling, folder, hash_files(files) if files else None)
-    return evaluate_listener(listener, run, embedder)
+    reader = CORPORA.load(asked.corpus)(asked.path)
+    reader.check(asked.split)
+    who = Who(str(asked.model), how.weights, how.recipe, whole=True, without=how.without)
+    listener = who.listener()
+    files = model_files(listener.speak, how.weights)
+    checkpoint = hash_files(files) if files else None
+    run = Run(reader, asked.split, asked.sampling, folder, checkpoint, load_readers(), how.without)
+    return evaluate_listener(listener, run, Embedder.load(how.encoder))
+
+
+def _write(result: "Result", places: tuple[Path, Path | None], as_json: bool) -> None:
+    from listenwell.cli.result_tables import show_result
+    from listenwell.evaluation.ledger import write_result
+    from listenwell.evaluation.spoken import file_name
+
+    folder, keep = places
+    write_result(result, folder / "result.json")
+    if keep is not None:
+        write_result(result, keep / file_name(result))
+    show_result(result, folder / "result.json", as_json)
 
 
 def _folder(system: str, corpus: str, split: str) -> Path:

@@ -17,6 +17,7 @@ from listenwell.evaluation.peers import HUMAN
 from listenwell.evaluation.published import UNDERSTANDING
 from listenwell.evaluation.ranking_figures import FIGURES as RANKING_FIGURES
 from listenwell.evaluation.ranking_figures import RankingFigure
+from listenwell.evaluation.speaking_figures import SPEAKING_FIGURES, SpeakingFigure
 from listenwell.evaluation.tables import who
 from listenwell.evaluation.understanding_figures import annotator_rows, beside_papers, papers_beside
 from listenwell.evaluation.units import METRICS, PERCENT
@@ -88,6 +89,11 @@ FIGURES = (
         with_people=False,
     ),
     Figure(
+        "empathy",
+        "Empathy as the annotators read it, from 0 to 2, and replies that claim a life which nobody has.",
+        ("er_level", "ip_level", "ex_level", "invented_life"),
+    ),
+    Figure(
         "understanding",
         "How often the annotators are right, and what papers report with larger encoders.",
         ("accuracy",),
@@ -96,9 +102,10 @@ FIGURES = (
 )
 
 
-def figures_of(results: Sequence[Result]) -> list[Figure | RankingFigure]:
+def figures_of(results: Sequence[Result]) -> list[Figure | RankingFigure | SpeakingFigure]:
     """The figures that have at least one system to show."""
-    return [figure for figure in (*FIGURES, *RANKING_FIGURES) if figure.rows(results)]
+    every = (*FIGURES, *RANKING_FIGURES, *SPEAKING_FIGURES)
+    return [figure for figure in every if figure.rows(results)]
 
 
 def draw(results: Sequence[Result], folder: Path) -> list[Path]:
@@ -114,8 +121,8 @@ def draw(results: Sequence[Result], folder: Path) -> list[Path]:
     return files
 
 
-def _canvas(figure: Figure | RankingFigure, rows: Sequence[Result]) -> "Canvas":
-    if isinstance(figure, RankingFigure):
+def _canvas(figure: Figure | RankingFigure | SpeakingFigure, rows: Sequence[Result]) -> "Canvas":
+    if isinstance(figure, RankingFigure | SpeakingFigure):
         return figure.canvas(rows)
     if figure.task == UNDERSTANDING:
         return beside_papers(rows, *figure.metrics)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.corpora.base import Reader, Report, text_lines
-from listenwell.dialogue import Example
+from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.peers import FORMATS, HUMAN, PeerFormat, check_system, read_peers, recognize
 from listenwell.evaluation.replies import example_id
@@ -14,6 +14,7 @@ from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files, sha256
 
 PEERS_CORPUS, PEERS_SPLIT = "empathetic_dialogues", "test"
+OWN = "the file's own"
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,20 @@ class Given:
     references: list[str]
     data: str
     """sha256 over the files that the items came from."""
+    corpus: str
+    """Whose references these are; OWN where they came with the file."""
+    split: str
     conditions: dict[str, str] = field(default_factory=dict)
-    of_corpus: bool = True
-    """Whether the references are a corpus's, or came with the file."""
+    contexts: list[Dialogue] = field(default_factory=list)
+    """What was said before each reply; empty where it is not known."""
+    plans: list[Factors | None] = field(default_factory=list)
+    """What each reply was meant to do; empty where nobody says."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """What was measured when they were made, such as the perplexity of the references."""
+    seed: int | None = None
+    """Of the run that made them."""
+    checkpoint: str | None = None
+    """sha256 over the files of the model that made them, where it is ours."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +54,8 @@ class _Line:
 class _Source:
     """A split of a corpus that replies answer."""
 
-    name: str
+    corpus: str
+    split: str
     examples: tuple[Example, ...]
     data: str
 
@@ -79,7 +92,7 @@ def read_given(file: Path, system: str | None, reader: Reader, split: str, sampl
         )
     if _all_have(lines, "reference", file):
         return _with_references(file, name, lines, sampling)
-    source = _Source(f"{reader.name} {split}", tuple(reader.examples(split)), hash_files(reader.check(split)))
+    source = _Source(reader.name, split, tuple(reader.examples(split)), hash_files(reader.check(split)))
     return _with_corpus(file, name, lines, source, sampling)
 
 
@@ -103,8 +116,16 @@ def _from_peers(file: Path, form: PeerFormat, system: str | None, sampling: Samp
         [record.reply(name) for record in chosen],
         [record.reference for record in chosen],
         hash_files([file]),
+        PEERS_CORPUS,
+        PEERS_SPLIT,
         conditions,
+        [peer_context(record.context) for record in chosen],
     )
+
+
+def peer_context(turns: Sequence[str]) -> Dialogue:
+    """The turns of a released record as a dialogue: the speaker begins, then they alternate."""
+    return Dialogue(tuple(Turn(LISTENER if place % 2 else SPEAKER, text) for place, text in enumerate(turns)))
 
 
 def _with_references(file: Path, system: str, lines: Sequence[_Line], sampling: Sampling) -> Given:
@@ -114,11 +135,12 @@ def _with_references(file: Path, system: str, lines: Sequence[_Line], sampling: 
         [line.reply for line in chosen],
         [line.reference or "" for line in chosen],
         hash_files([file]),
+        OWN,
+        "–",
         {
             "replies": "a file with its own references",
             "sample": sampling.wording(len(lines), len(chosen)),
         },
-        of_corpus=False,
     )
 
 
@@ -142,7 +164,10 @@ def _with_corpus(
         [replies[ids[place]] for place in places],
         [source.examples[place].reply.text for place in places],
         source.data,
+        source.corpus,
+        source.split,
         {"replies": f"a file, sha256 {sha256(file)}", "sample": rule},
+        [source.examples[place].context for place in places],
     )
 
 
@@ -153,7 +178,7 @@ def _answers(file: Path, lines: Sequence[_Line], source: _Source) -> dict[str, s
         return _by_id(lines, set(ids))
     if len(lines) != len(ids):
         raise InputError(
-            f"{file.name} has {len(lines)} replies; {source.name} asks for {len(ids)}.",
+            f"{file.name} has {len(lines)} replies; {source.corpus} {source.split} asks for {len(ids)}.",
             "Give one line for each, in the corpus's order, or an id in each line.",
         )
     return {name: line.reply for name, line in zip(ids, lines, strict=True)}

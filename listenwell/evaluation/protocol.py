@@ -8,13 +8,16 @@ from typing import Any
 from listenwell.corpora.base import Reader
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
+from listenwell.evaluation.ablations import ABLATIONS
 from listenwell.evaluation.embedder import Embedder
+from listenwell.evaluation.empathy import Reads, empathy_conditions, measure_empathy
 from listenwell.evaluation.given import Given
 from listenwell.evaluation.ledger import Result, surroundings
 from listenwell.evaluation.metrics import Perplexity
 from listenwell.evaluation.replies import claim, generate_replies, measure_replies, metric_conditions
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.units import units
+from listenwell.evaluation.speakers import likelihood_metrics, row_name, takes_factors
+from listenwell.evaluation.units import METRICS, units
 from listenwell.files import hash_files
 from listenwell.listener import Listener
 from listenwell.records import dumps
@@ -35,6 +38,10 @@ class Run:
     """A folder; replies.jsonl grows in it, and a run that was stopped goes on from there."""
     checkpoint: str | None = None
     """sha256 over the model's files."""
+    readers: Reads | None = None
+    """Annotators that read the empathy of replies; without them it is not measured."""
+    without: tuple[str, ...] = ()
+    """What was switched off in the listener; the row's name says it, and it stands among the ablations."""
 
 
 def evaluate_listener(listener: Listener, run: Run, embedder: Embedder) -> Result:
@@ -46,9 +53,11 @@ def evaluate_listener(listener: Listener, run: Run, embedder: Embedder) -> Resul
             f"{run.reader.name} {run.split} has no replies to make.", "Name a corpus of conversations."
         )
     chosen = run.sampling.draw(examples)
-    switches = _listener_conditions(listener) | {"sample": run.sampling.wording(len(examples), len(chosen))}
+    switches = listener_conditions(listener) | {"sample": run.sampling.wording(len(examples), len(chosen))}
+    if run.without:
+        switches["switched off"] = ", ".join(run.without)
     about: dict[str, Any] = {
-        "system": listener.speak.name,
+        "system": row_name(listener.speak.name, without=run.without),
         "corpus": run.reader.name,
         "split": run.split,
         "data": data,
@@ -59,28 +68,53 @@ def evaluate_listener(listener: Listener, run: Run, embedder: Embedder) -> Resul
     claim(run.out, about | {"conditions": switches})
     replies = generate_replies(listener, chosen, seed, run.out / "replies.jsonl")
     measured = measure_replies(replies, [example.reply.text for _, example in chosen], embedder)
+    if run.readers:
+        measured |= measure_empathy([example.context for _, example in chosen], replies, run.readers)
+        conditions |= empathy_conditions(run.readers)
     if likelihood := _perplexity(listener, [example for _, example in chosen]):
         conditions["tokenizer"] = likelihood.tokenizer
-        measured |= {
-            "perplexity_by_token": likelihood.by_token,
-            "perplexity_by_word": likelihood.by_word,
-            "bits_per_byte": likelihood.bits_per_byte,
-        }
-    return _result(measured, conditions, about | {"count": len(replies)})
+        figures = likelihood_metrics(likelihood)
+        measured |= {name: value for name, value in figures.items() if METRICS[name].group == "perplexity"}
+    task = ABLATIONS if run.without else REPLIES
+    return result_of(task, measured, conditions, about | {"count": len(replies)})
 
 
-def evaluate_given(given: Given, corpus: str, split: str, embedder: Embedder, seed: int | None) -> Result:
-    """Measure replies that someone else made; `seed` is that of the draw, None where all were taken."""
-    measured = measure_replies(given.replies, given.references, embedder)
-    about = {
+def evaluate_given(
+    given: Given,
+    embedder: Embedder,
+    seed: int | None = None,
+    readers: Reads | None = None,
+    table: str | None = None,
+) -> Result:
+    """Measure replies that were made before, by a run of ours or by someone else.
+
+    Args:
+        given: the replies.
+        embedder: whose vectors the metrics of meaning use.
+        seed: of the draw, None where all were taken; a run's own seed counts before it.
+        readers: annotators that read the empathy of replies, where their contexts are known.
+        table: the table of the row, where it is not the usual one.
+    """
+    measured = measure_replies(given.replies, given.references, embedder) | given.figures
+    conditions = metric_conditions(embedder) | given.conditions
+    if readers and given.contexts:
+        measured |= measure_empathy(given.contexts, given.replies, readers)
+        conditions |= empathy_conditions(readers)
+    usual = ABLATIONS if given.conditions.get("switched off", "nothing") != "nothing" else REPLIES
+    return result_of(table or usual, measured, conditions, given_about(given, seed))
+
+
+def given_about(given: Given, seed: int | None = None) -> dict[str, Any]:
+    """What a result says of given replies, beside their figures."""
+    return {
         "system": given.system,
-        "corpus": corpus if given.of_corpus else "the file's own",
-        "split": split if given.of_corpus else "–",
+        "corpus": given.corpus,
+        "split": given.split,
         "data": given.data,
-        "seed": seed,
+        "checkpoint": given.checkpoint,
+        "seed": seed if given.seed is None else given.seed,
         "count": len(given.replies),
     }
-    return _result(measured, metric_conditions(embedder) | given.conditions, about)
 
 
 def model_files(generator: Any, weights: Path | None) -> tuple[Path, ...]:  # noqa: ANN401
@@ -94,10 +128,13 @@ def model_files(generator: Any, weights: Path | None) -> tuple[Path, ...]:  # no
     return tuple(folder / name for name in HUB_FILES)
 
 
-def _result(measured: Mapping[str, float], conditions: Mapping[str, str], about: Mapping[str, Any]) -> Result:
+def result_of(
+    task: str, measured: Mapping[str, float], conditions: Mapping[str, str], about: Mapping[str, Any]
+) -> Result:
+    """A result of a table, with units and surroundings."""
     figures = {name: round(float(value), 6) for name, value in measured.items()}
     return Result(
-        task=REPLIES,
+        task=task,
         metrics=tuple(figures.items()),
         units=units(tuple(figures)),
         conditions=tuple(conditions.items()),
@@ -107,12 +144,15 @@ def _result(measured: Mapping[str, float], conditions: Mapping[str, str], about:
 
 
 def _perplexity(listener: Listener, examples: Iterable[Example]) -> Perplexity | None:
-    """The likelihood of the references, where the generator can tell it."""
+    """The likelihood of the references, where the generator can tell it.
+
+    One that plans has several, by whose factors: they are rows of their own (`spoken`).
+    """
     measure = getattr(listener.speak, "perplexity", None)
-    return measure(examples) if measure else None
+    return measure(examples) if measure and not takes_factors(measure) else None
 
 
-def _listener_conditions(listener: Listener) -> dict[str, str]:
+def listener_conditions(listener: Listener) -> dict[str, str]:
     """The listener's switches; settings are written out whole, those at their defaults too.
 
     What a generator says of itself (`conditions()`) stands for settings of the same names.

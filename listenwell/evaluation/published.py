@@ -5,6 +5,7 @@ A number stands beside ours only where system and metric are the same; the other
 
 from listenwell.evaluation.published_number import Published
 from listenwell.evaluation.published_ranking import FIGURES as RANKING_FIGURES
+from listenwell.evaluation.published_speaking import FIGURES as SPEAKING_FIGURES
 from listenwell.evaluation.published_understanding import FIGURES
 
 REPLIES, PERPLEXITY, UNDERSTANDING = "replies", "perplexity", "understanding"
@@ -70,4 +71,5 @@ PUBLISHED: tuple[Published, ...] = (
         for question, who, metric, value, source, said in FIGURES
     ),
     *RANKING_FIGURES,
+    *SPEAKING_FIGURES,
 )

@@ -5,21 +5,25 @@ Replies are written to a file as they are made, so an interrupted run goes on wh
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from listenwell.dialogue import Example
+from listenwell.dialogue import Example, Reply
 from listenwell.errors import InputError
 from listenwell.evaluation import metrics
 from listenwell.evaluation.embedder import Embedder
 from listenwell.evaluation.units import SAMPLE
 from listenwell.files import disk_errors
-from listenwell.listener import Listener
+from listenwell.listener import Asked, Listener
 from listenwell.progress import progress
 from listenwell.records import Json, dumps
 
+Answer = Callable[[Sequence[Example], Sequence[int]], Sequence[Reply]]
+"""How examples are answered, each with its seed."""
+RUN = "run.json"
+"""What a folder of replies says of the run that made them."""
 DRAWS = 20
 """Sets of SAMPLE replies over which the variety of a larger set is averaged."""
 
@@ -112,13 +116,29 @@ def reply_seed(seed: int, place: int) -> int:
 def generate_replies(
     listener: Listener, examples: Sequence[tuple[int, Example]], seed: int, file: Path
 ) -> list[str]:
+    """One reply of a listener for each example; see `write_replies`."""
+    return write_replies(by_listener(listener), examples, seed, file)
+
+
+def by_listener(listener: Listener) -> Answer:
+    """Examples answered as a listener would, all that are given at once."""
+    return lambda examples, seeds: listener.reply_many(
+        [Asked(example.context, None, seed) for example, seed in zip(examples, seeds, strict=True)]
+    )
+
+
+def write_replies(
+    answer: Answer, examples: Sequence[tuple[int, Example]], seed: int, file: Path, batch: int = 1
+) -> list[str]:
     """One reply for each example; what the file already holds is not made again.
 
     Args:
-        listener: who answers.
+        answer: how examples are answered.
         examples: each with its place in the corpus.
         seed: of the run.
-        file: JSONL with id, reply and reference; written line by line, each flushed.
+        file: JSONL with id, reply, reference and the reply's plan where it has one; written line by line,
+            each flushed.
+        batch: how many are answered at a time.
     """
     ids = [example_id(example, place) for place, example in examples]
     done = _resumed(file, ids)
@@ -128,19 +148,28 @@ def generate_replies(
         progress("replying", total=len(examples), unit="replies") as advance,
     ):
         advance(len(done))
-        for name, (place, example) in list(zip(ids, examples, strict=True))[len(done) :]:
-            text = listener.reply(example.context, seed=reply_seed(seed, place)).text
-            line = {"id": name, "reply": text, "reference": example.reply.text}
-            out.write(dumps(line).encode() + b"\n")
+        for start in range(len(done), len(examples), batch):
+            asked = examples[start : start + batch]
+            seeds = [reply_seed(seed, place) for place, _ in asked]
+            replies = answer([example for _, example in asked], seeds)
+            for name, (_, example), reply in zip(ids[start : start + batch], asked, replies, strict=True):
+                out.write(_line(name, example, reply))
+                done.append(reply.text)
             out.flush()
-            done.append(text)
-            advance(1)
+            advance(len(asked))
     return done
+
+
+def _line(name: str, example: Example, reply: Reply) -> bytes:
+    line: dict[str, Json] = {"id": name, "reply": reply.text, "reference": example.reply.text}
+    if reply.plan is not None:
+        line["plan"] = reply.plan.to_dict()
+    return dumps(line).encode() + b"\n"
 
 
 def claim(folder: Path, run: Mapping[str, Json]) -> None:
     """Mark a folder as belonging to one run, so that replies of two runs never stand in one file."""
-    mark, text = folder / "run.json", dumps(dict(run)) + "\n"
+    mark, text = folder / RUN, dumps(dict(run)) + "\n"
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not mark.exists():

@@ -13,13 +13,29 @@ from listenwell.evaluation.markdown import Grid
 from listenwell.evaluation.peers import HUMAN
 from listenwell.evaluation.published import PUBLISHED
 from listenwell.evaluation.published_number import Published
-from listenwell.evaluation.units import BITS, COMPOUND, COSINE, METRICS, PERCENT, PERPLEXITY, Metric, metric
+from listenwell.evaluation.units import (
+    BITS,
+    COMPOUND,
+    COSINE,
+    LEVEL,
+    METRICS,
+    PERCENT,
+    PERPLEXITY,
+    Metric,
+    metric,
+)
 
 GROUPS = {
     "likeness": "Likeness to the person's reply",
     "variety": "Variety",
     "manner": "Manner",
+    "empathy": "Empathy, and lives that nobody has",
     "perplexity": "Perplexity",
+    "planning": "The next factor, where the one before it was foretold",
+    "planning_gold": "The next factor, given all that stand before it",
+    "planning_mechanisms": "Each mechanism",
+    "planning_emotion": "What the other person feels",
+    "realization": "Plans that a reply shows",
     "understanding": "Right answers",
     "detail": "In finer detail",
     "trust": "Trust in the probabilities",
@@ -191,9 +207,8 @@ def _shown(result: Result, group: str) -> str:
 
 def _heading(column: Metric) -> str:
     """A label with its unit, where the label does not say it."""
-    unit = {PERCENT: "%", COSINE: "cosine", COMPOUND: "−1 to 1", PERPLEXITY: "", BITS: ""}.get(
-        column.unit, column.unit
-    )
+    short = {PERCENT: "%", COSINE: "cosine", COMPOUND: "−1 to 1", PERPLEXITY: "", BITS: "", LEVEL: "0 to 2"}
+    unit = short.get(column.unit, column.unit)
     return f"{column.label} ({unit})" if unit else column.label
 
 

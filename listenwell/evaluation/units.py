@@ -14,6 +14,7 @@ PERCENT, COSINE, COMPOUND, TOKENS, PERPLEXITY, BITS = (
     "bits",
 )
 POINTS = "percent points"
+LEVEL = "level, 0 to 2"
 SAMPLE = 500
 """Variety falls as a set grows, so it is also measured on sets of this one size."""
 
@@ -38,6 +39,38 @@ class Metric:
         if value is None:
             return "–"
         return f"{value:.{self.decimals}f}".replace("-", "−")
+
+
+def _planning() -> list[Metric]:
+    """Metrics of what a speaker means to do before it speaks (CoMAE's Table 4)."""
+    share = "in how many of the replies that is so"
+    after, gold = "planning", "planning_gold"
+    parts = [
+        Metric(f"{short}_{kind}", f"{short.upper()} {label}", PERCENT, "planning_mechanisms")
+        for short in ("er", "ip", "ex")
+        for kind, label in (("accuracy", "accuracy"), ("f1", "macro F1"))
+    ]
+    return [
+        Metric("cm_exact", "CM", PERCENT, after, note="all three mechanisms of the person's reply foretold"),
+        Metric(
+            "da_first", "DA", PERCENT, after, note="the act foretold, where no mechanisms stand before it"
+        ),
+        Metric("da_share", "DA: share", PERCENT, after, better="", note=share),
+        Metric(
+            "da_hits_1_after", "DA: Hits@1", PERCENT, after, note="where the factor before it was foretold"
+        ),
+        Metric("da_hits_3_after", "DA: Hits@3", PERCENT, after, note="likewise, among the three likeliest"),
+        Metric("em_share", "EM: share", PERCENT, after, better="", note=share),
+        Metric("em_hits_1_after", "EM: Hits@1", PERCENT, after),
+        Metric("em_hits_3_after", "EM: Hits@3", PERCENT, after),
+        Metric("da_hits_1", "DA Hits@1", PERCENT, gold),
+        Metric("da_hits_3", "DA Hits@3", PERCENT, gold),
+        Metric("em_hits_1", "EM Hits@1", PERCENT, gold),
+        Metric("em_hits_3", "EM Hits@3", PERCENT, gold),
+        *parts,
+        Metric("emotion_hits_1", "user emotion Hits@1", PERCENT, "planning_emotion"),
+        Metric("emotion_hits_5", "user emotion Hits@5", PERCENT, "planning_emotion"),
+    ]
 
 
 METRICS: dict[str, Metric] = {
@@ -83,10 +116,33 @@ METRICS: dict[str, Metric] = {
         Metric("sorry_to_hear", "“sorry to hear”", PERCENT, "variety", better="lower"),
         Metric("length", "length", TOKENS, "manner", better=""),
         Metric("vader", "VADER", COMPOUND, "manner", 3, better="", note="mean sentiment of the replies"),
+        Metric(
+            "er_level",
+            "ER",
+            LEVEL,
+            "empathy",
+            3,
+            note="emotional reaction: EPITOME's level, none 0, weak 1, strong 2, as the annotators read it",
+        ),
+        Metric("ip_level", "IP", LEVEL, "empathy", 3, note="interpretation, likewise"),
+        Metric("ex_level", "EX", LEVEL, "empathy", 3, note="exploration, likewise"),
+        Metric(
+            "invented_life",
+            "invented life",
+            PERCENT,
+            "empathy",
+            better="lower",
+            note="replies that claim a life of one's own (“my wife”) which no persona holds",
+        ),
         Metric("perplexity_by_token", "PPL a token", PERPLEXITY, "perplexity", better="lower"),
         Metric("perplexity_by_word", "PPL a word", PERPLEXITY, "perplexity", better="lower"),
         Metric("bits_per_byte", "bits a byte", BITS, "perplexity", 3, better="lower"),
         Metric("valid_perplexity_by_token", "valid PPL a token", PERPLEXITY, "perplexity", better="lower"),
+        *_planning(),
+        Metric("cm_realized", "CM", PERCENT, "realization", note="all three mechanisms as planned"),
+        Metric("da_realized", "DA", PERCENT, "realization", note="the dialogue act as planned"),
+        Metric("em_realized", "EM", PERCENT, "realization", note="the expressed emotion as planned"),
+        Metric("all_realized", "all", PERCENT, "realization", note="the whole plan"),
         Metric("accuracy", "accuracy", PERCENT, "understanding"),
         Metric(
             "top_5_accuracy", "top 5", PERCENT, "understanding", note="the truth is among the five likeliest"
@@ -193,7 +249,7 @@ METRICS: dict[str, Metric] = {
 
 
 REPLY_GROUPS = ("likeness", "variety", "manner")
-"""The groups of what is measured on replies."""
+"""The groups of what is measured on replies; "empathy" needs what they answer too."""
 
 
 def metric(name: str, unit: str = "") -> Metric:

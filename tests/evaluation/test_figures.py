@@ -60,12 +60,21 @@ def test_old_and_missing_figures_are_found_without_drawing(drawn):
     folder = drawn[0].parent
     assert old_figures(SYSTEMS, folder) == []
     changed = [*SYSTEMS[1:], system("ours", 50.001, "c")]
-    assert {file.stem for file in old_figures(changed, folder)} == {"diversity", "variety", "likeness"}
+    assert {file.stem for file in old_figures(changed, folder)} == {
+        "diversity",
+        "variety",
+        "likeness",
+        "empathy",
+    }
     heard = [*SYSTEMS[:-1], replace(SYSTEMS[-1], spreads=(("accuracy", 1.0),))]
     assert {file.stem for file in old_figures(heard, folder)} == {"understanding"}
     assert len(old_figures(SYSTEMS, folder / "nowhere")) == len(drawn)
     without_people = [row for row in SYSTEMS if row.system != "human"]
-    assert {file.stem for file in old_figures(without_people, folder)} == {"diversity", "variety"}
+    assert {file.stem for file in old_figures(without_people, folder)} == {
+        "diversity",
+        "variety",
+        "empathy",
+    }
 
 
 def test_systems_without_the_figures_are_left_out():

@@ -27,7 +27,5 @@ def test_a_released_systems_name_is_for_its_own_file(own_file):
 def test_a_file_with_its_own_references_claims_no_corpus(own_file, tiny_encoder):
     from listenwell.evaluation.embedder import Embedder
 
-    result = evaluate_given(
-        given(own_file, None), "empathetic_dialogues", "test", Embedder.load(tiny_encoder), None
-    )
+    result = evaluate_given(given(own_file, None), Embedder.load(tiny_encoder))
     assert (result.corpus, result.split, result.count) == ("the file's own", "–", 1)

@@ -37,7 +37,7 @@ from listenwell.evaluation.metrics.ranking import (
 from listenwell.evaluation.metrics.sentiment import vader
 from listenwell.evaluation.metrics.significance import Difference, paired_bootstrap, sign_test
 from listenwell.evaluation.metrics.similarity import greedy_matching, sentence_similarity
-from listenwell.evaluation.metrics.words import normalized, words
+from listenwell.evaluation.metrics.words import expanded, normalized, words
 
 __all__ = [
     "STOCK_PHRASES",
@@ -52,6 +52,7 @@ __all__ = [
     "distinct",
     "distinct_n",
     "distinct_reply_rate",
+    "expanded",
     "expected_calibration_error",
     "fleiss_kappa",
     "greedy_matching",

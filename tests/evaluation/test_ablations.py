@@ -1,0 +1,53 @@
+from listenwell.evaluation.ablations import SHOWN, ablation_grid
+from listenwell.evaluation.ledger import Result
+from listenwell.evaluation.page import results_page
+
+
+def row(task, system, off=None, seed=0, **metrics):
+    said = {"sample": "all 10"} | ({"switched off": off} if off else {})
+    return Result(
+        *(task, system, tuple(metrics.items()), "c", "test", 10, "d"),
+        conditions=tuple(said.items()),
+        seed=seed,
+        checkpoint="c",
+    )
+
+
+WHOLE = row("replies", "planned", distinct_replies=95.0, stock_phrases=10.0, er_level=0.9)
+LESS = row(
+    "ablations", "planned without ranker, stock", "ranker, stock", distinct_replies=97.5, stock_phrases=8.0
+)
+
+
+def column(grid, name):
+    return [line[3 + SHOWN.index(name)] for line in grid.rows]
+
+
+def test_each_part_stands_under_the_whole_with_its_difference():
+    grid = ablation_grid([WHOLE, LESS, row("replies", "other", distinct_replies=1.0)])
+    assert [line[:3] for line in grid.rows] == [
+        ("planned", "nothing: the whole listener", "10"),
+        ("planned", "ranker, stock", "10"),
+    ]
+    assert column(grid, "distinct_replies") == ["95.00", "97.50 (+2.50)"]
+    assert column(grid, "stock_phrases") == ["10.00", "8.00 (−2.00)"]
+    assert column(grid, "er_level") == ["0.900", "–"]
+    assert grid.columns[3] == "distinct replies (%)"
+
+
+def test_other_contexts_or_seeds_give_no_difference():
+    other = row("ablations", "planned without guard", "guard", seed=1, distinct_replies=90.0)
+    assert column(ablation_grid([WHOLE, other]), "distinct_replies") == ["95.00", "90.00"]
+    assert column(ablation_grid([other]), "distinct_replies") == ["90.00"]
+
+
+def test_an_unmoved_figure_is_plus_nothing():
+    same = row("ablations", "planned without guard", "guard", distinct_replies=95.001)
+    assert column(ablation_grid([WHOLE, same]), "distinct_replies")[1] == "95.00 (+0.00)"
+
+
+def test_the_page_shows_the_table_and_its_conditions():
+    page = results_page([WHOLE, LESS])
+    assert "## What each part of the listener is worth\n" in page
+    assert "| planned | ranker, stock | 10 | 97.50 (+2.50) |" in page
+    assert "switched off: ranker, stock" in page
