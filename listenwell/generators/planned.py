@@ -192,13 +192,13 @@ class Speaker:
             nlls.append(-(np.logaddexp.reduce(found) - np.log(len(found))))
             counts.append(len(reply))
             texts.append(example.reply.text)
-        return perplexity_of(nlls, counts, texts, self.name)
+        return perplexity_of(nlls, counts, texts, f"the speaker's own, {len(self.runtime.vocabulary):,} tokens")
 
     def conditions(self) -> dict[str, str]:
         """What a result says of it."""
         config = self.config
-        how = f"temperature {config.plan_temperature:g}, {config.lean:g} nats more for each mechanism"
-        return {"plans": f"{config.plans}, drawn at {how}"}
+        others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
+        return {"plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism"}
 
     def files(self) -> Iterator[Path]:
         """The checkpoint's files, for its hash."""
