@@ -1,8 +1,9 @@
 """Pairs to learn from by contrast: what a person said, and beside it something worse.
 
-The worse reply is the speaker's `own`, sampled for the same context under the same plan (self-play: SPIN, Chen
-et al. 2024, Algorithm 1), or an `other` person's to somebody else, under the same plan: fluent, and beside the
-point. `python -m listenwell.generators.rejected CHECKPOINT …` writes a `Pair` a line, on a bare machine too.
+The worse reply is the speaker's `own`, sampled for the same context under the same plan (self-play: SPIN,
+Chen et al. 2024, Algorithm 1), or an `other` person's to somebody else, under the same plan: fluent, and
+beside the point. `python -m listenwell.generators.rejected CHECKPOINT …` writes a `Pair` a line, on a bare
+machine too.
 """
 
 import argparse
@@ -56,7 +57,7 @@ class Pair(Record):
     def __post_init__(self) -> None:
         strings("replies and the source of a pair", (self.chosen, self.rejected, self.source))
         if not is_whole(self.plan):
-            raise InputError("The plan of a pair lacks a factor.", "Decide emotion, mechanisms, act and tone.")
+            raise InputError("The plan of a pair lacks a factor.", "Decide every level.")
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def read_pairs(file: Path) -> list[Pair]:
 
 
 def read_planned(file: Path) -> list[Planned]:
-    """The human replies of a file that `listenwell annotate` wrote; those without a whole plan are left out."""
+    """The human replies of a file that `listenwell annotate` wrote, but for those without a whole plan."""
     found = []
     for number, line in _lines(file):
         try:
@@ -279,7 +280,7 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m listenwell.generators.rejected",
         description="Write pairs of a human reply and a worse one, to teach a planned speaker by contrast.",
     )
-    parser.add_argument("checkpoint", type=Path, help="a planned speaker: its checkpoint, or its run's folder")
+    parser.add_argument("checkpoint", type=Path, help="a planned speaker's checkpoint, or its run's folder")
     parser.add_argument("--annotated", type=Path, required=True, help="folder that holds CORPUS/SPLIT.jsonl")
     parser.add_argument("--corpus", default="empathetic_dialogues")
     parser.add_argument("--split", default="train")

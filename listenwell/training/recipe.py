@@ -209,6 +209,37 @@ class SpeakerRecipe:
 
 
 @dataclass(frozen=True)
+class PreferenceRecipe:
+    """How a planned speaker is taught to prefer people's replies to worse ones."""
+
+    file: Path
+    """Pairs as `python -m listenwell.generators.rejected` writes them."""
+    beta: float = 0.1
+    """How much a gain in likelihood counts (DPO's β): smaller lets the speaker go farther from its start."""
+    nll: float = 0.2
+    """Weight of the chosen reply's mean loss a token: without it, the chances of both replies fall."""
+    normalized: bool = False
+    """Count likelihoods a token instead of a reply, so that length is no merit; beta is then 2 to 10."""
+    margin: float = 0.0
+    """The chosen reply is to gain so much more than the rejected one (SimPO's γ)."""
+    unlikelihood: float = 0.0
+    """Weight of making unlikely, token by token, what was said to somebody else (source `other`)."""
+    shares: tuple[tuple[str, float], ...] = ()
+    """Which share of a source's pairs is used, by its name (`own`, `other`); all otherwise."""
+    held_out: float = 0.05
+    """This share of the talks is measured on and not learned from."""
+
+    def __post_init__(self) -> None:
+        _within("preference.beta", self.beta, 1e-6, 1e3)
+        _within("preference.nll", self.nll, 0, 1e3)
+        _within("preference.margin", self.margin, 0, 1e3)
+        _within("preference.unlikelihood", self.unlikelihood, 0, 1e3)
+        _within("preference.held_out", self.held_out, 0, 0.9)
+        for name, share in self.shares:
+            _within(f"preference.shares.{name}", share, 0, 1)
+
+
+@dataclass(frozen=True)
 class TrainRecipe:
     """A whole run."""
 
@@ -253,6 +284,8 @@ class TrainRecipe:
     """Of rankers and planned speakers; without it, data.corpus is learned from."""
     speaker: SpeakerRecipe = field(default_factory=SpeakerRecipe)
     """Of planned speakers only."""
+    preference: PreferenceRecipe | None = None
+    """Of planned speakers that are taught by contrast (the model `preferred`)."""
     comae: ComaeConfig | None = None
     """Of CoMAE's family only; its defaults where it is left out."""
 

@@ -85,7 +85,11 @@ def test_a_person_can_talk_save_start_over_and_leave(terminal, tmp_path):
     terminal.type("/new\n")
     terminal.wait_for("A new talk.")
     terminal.type("/what\n")
-    terminal.wait_for("/quit", 2)
+    terminal.wait_for("you ›", 5)
+    terminal.type("/pers\t")
+    terminal.wait_for("/persona", 3)  # twice in the help, and now completed
+    terminal.type("I sing.\n")
+    terminal.wait_for("Who I am")
     terminal.type("/quit\n")
     assert terminal.end() == 0
     assert '"I am sad"' in (tmp_path / "talk.jsonl").read_text()
