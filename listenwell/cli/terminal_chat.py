@@ -192,9 +192,8 @@ def _complete() -> None:
         return
 
     def complete(text: str, number: int) -> str | None:
-        line = readline.get_line_buffer()
-        found = [name[len(line) - len(text) if " " not in line else 0 :] for name in completions(line)]
-        return found[number] if number < len(found) else None
+        found = completions(readline.get_line_buffer())
+        return f"{found[number]} " if number < len(found) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(" ")

@@ -42,12 +42,15 @@ class Terminal:
         assert self.screen.count(text) >= count, self.screen
 
     def interrupt(self):
-        """Press Ctrl-C until a new prompt shows: one that comes while a prompt is drawn is lost."""
-        prompts = self.screen.count("you ›")
-        for _ in range(20):
-            self.type("\x03")
+        """Press Ctrl-C until a new prompt shows."""
+        self.type_until("\x03", "you ›", self.screen.count("you ›") + 1)
+
+    def type_until(self, keys, text, count):
+        """Press keys, again and again, until a text shows: what is typed while a prompt is drawn is lost."""
+        for _ in range(30):
+            self.type(keys)
             try:
-                return self.wait_for("you ›", prompts + 1, seconds=1)
+                return self.wait_for(text, count, seconds=1)
             except AssertionError:
                 continue
         raise AssertionError(self.screen)
@@ -86,8 +89,7 @@ def test_a_person_can_talk_save_start_over_and_leave(terminal, tmp_path):
     terminal.wait_for("A new talk.")
     terminal.type("/what\n")
     terminal.wait_for("you ›", 5)
-    terminal.type("/pers\t")
-    terminal.wait_for("/persona", 3)  # twice in the help, and now completed
+    terminal.type_until("\x15/pers\t", "/persona", 3)  # twice in the help, and now completed
     terminal.type("I sing.\n")
     terminal.wait_for("Who I am")
     terminal.type("/quit\n")
