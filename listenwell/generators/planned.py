@@ -185,11 +185,12 @@ class Speaker:
         for number, example in enumerate(examples):
             (prompt,), state = self._read([example.context])
             reply = self._layout.words(example.reply.text)
-            found = [
-                float(self.runtime.log_likelihoods([*prompt.tokens, *plan], [reply])[0])
-                for plan in self._conditions_of(example, state, factors, seed + number)
-            ]
-            nlls.append(-(np.logaddexp.reduce(found) - np.log(len(found))))
+            plans = self._conditions_of(example, state, factors, seed + number)
+            # All plans in one pass: how likely plan and reply are together, less how likely the plan is.
+            found = self.runtime.log_likelihoods(prompt.tokens, [[*plan, *reply] for plan in plans])
+            if plans[0]:
+                found = found - self.runtime.log_likelihoods(prompt.tokens, plans)
+            nlls.append(-float(np.logaddexp.reduce(found.astype(np.float64)) - np.log(len(found))))
             counts.append(len(reply))
             texts.append(example.reply.text)
         return perplexity_of(nlls, counts, texts, f"the speaker's own, {len(self.runtime.vocabulary):,} tokens")
