@@ -17,8 +17,10 @@ FORBIDDEN = {
     "annotators": {"generators", "rankers", "choosing", "listener", "cli", "training"},
     "rankers": {"choosing", "listener", "cli", "training"},
     "choosing": {"listener", "cli", "training"},
-    "listener.py": {"cli", "training"},
-    "places.py": {"listener", "cli", "training", "annotators", "rankers", "choosing"},
+    "listener.py": {"cli", "training", "serving"},
+    "places.py": {"listener", "cli", "training", "serving", "annotators", "rankers", "choosing"},
+    "safety": {"listener", "cli", "training", "serving", "generators", "rankers"},
+    "serving": {"cli", "training"},
     "training": {"cli", "listener"},
     "evaluation/metrics": {"cli", "listener", "training", "generators", "rankers", "corpora", "runtime"},
 }

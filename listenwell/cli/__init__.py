@@ -15,6 +15,7 @@ from listenwell.cli.evaluate_speakers import compare
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
+from listenwell.cli.serve import serve
 from listenwell.cli.study import study
 from listenwell.cli.train import train
 from listenwell.errors import ListenwellError
@@ -28,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(chat)
+app.command()(serve)
 app.command()(reply)
 app.command()(annotate)
 app.command()(rank)

@@ -1,0 +1,166 @@
+"""`listenwell serve`: the chat service and its page."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from listenwell.cli.options import Candidates, Plans, Pool, Recipe, Weights, Without
+from listenwell.cli.terminal import visible
+
+if TYPE_CHECKING:
+    from listenwell.listener import Listener
+
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", help="Who answers; repeat it to let visitors choose, the first is the default [prompted]."
+    ),
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(envvar="LISTENWELL_API_KEY", help="What clients must send; needed beyond this computer."),
+]
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        envvar="LISTENWELL_STORE",
+        help="Where conversations are kept: a file for SQLite (one in your data folder otherwise), or "
+        "postgresql://…",
+    ),
+]
+BackendKey = Annotated[
+    str | None, typer.Option(envvar="LISTENWELL_BACKEND_KEY", help="With --backend openai: its API key.")
+]
+
+
+Host = Annotated[str, typer.Option(help="The address to listen on.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Keep no conversations.")]
+Country = Annotated[
+    str | None, typer.Option(help="Whose help lines are shown in a crisis: two letters, such as NZ.")
+]
+Backend = Annotated[
+    str, typer.Option(help="own for our models; openai for an endpoint of that kind (Ollama, vLLM).")
+]
+BaseUrl = Annotated[str | None, typer.Option(help="With --backend openai: its address, up to and with /v1.")]
+Origins = Annotated[
+    list[str] | None,
+    typer.Option("--allow-origin", help="Another site whose pages may call this service; repeatable."),
+]
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", help="A further name of this service, as a proxy has; repeatable."),
+]
+Rate = Annotated[int, typer.Option(min=0, help="Requests a minute from one client; 0 for no limit.")]
+Queue = Annotated[int, typer.Option(min=1, help="Requests that may wait for the model.")]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")]
+
+
+def serve(
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    model: Models = None,
+    api_key: ApiKey = None,
+    store: StoreUrl = None,
+    no_store: NoStore = False,
+    country: Country = None,
+    backend: Backend = "own",
+    base_url: BaseUrl = None,
+    backend_key: BackendKey = None,
+    allow_origin: Origins = None,
+    allow_host: Hosts = None,
+    rate: Rate = 240,
+    queue: Queue = 64,
+    no_browser: NoBrowser = False,
+    recipe: Recipe = None,
+    weights: Weights = None,
+    pool: Pool = None,
+    plans: Plans = None,
+    candidates: Candidates = None,
+    without: Without = None,
+) -> None:
+    """Serve the chat page and the API, OpenAI's and our own.
+
+    The port answers at once; the model is loaded behind it. Conversations are kept on this computer, unless
+    with --no-store. The recipe, weights, pool, plans and candidates are those of the first model.
+
+    Example: listenwell serve --model planned --model prompted
+    """
+    from listenwell.serving.app import make_app
+    from listenwell.serving.logs import set_up
+    from listenwell.serving.run import serve as run
+    from listenwell.serving.settings import Limits, Settings, default_store
+
+    names = tuple(model or ["prompted"])
+    settings = Settings(
+        host=host,
+        port=port,
+        models=names,
+        api_key=api_key,
+        store=None if no_store else store or default_store(),
+        country=country,
+        origins=tuple(allow_origin or ()),
+        hosts=tuple(allow_host or ()),
+        limits=Limits(requests_a_minute=rate, queue=queue),
+    )
+    if backend == "own":
+        factory = _own(names[0], recipe, weights, pool, plans, candidates, tuple(without or ()))
+    else:
+        factory = _remote(backend, base_url, backend_key, plans)
+    set_up()
+    run(make_app(settings, factory), settings, lambda line: typer.echo(visible(line)), not no_browser)
+
+
+def _own(
+    first: str,
+    recipe: Path | None,
+    weights: Path | None,
+    pool: str | None,
+    plans: int | None,
+    candidates: int | None,
+    without: tuple[str, ...],
+) -> "Callable[[str], Listener]":
+    """Our models by name; a mistyped one is told before anything starts."""
+    from listenwell.generators import GENERATORS
+
+    def load(name: str) -> "Listener":
+        from listenwell.listener import Listener
+
+        if name != first:
+            return Listener.load(name, without=without)
+        return Listener.load(
+            name,
+            recipe=recipe,
+            weights=weights,
+            pool=pool,
+            plans=plans,
+            candidates=candidates,
+            without=without,
+        )
+
+    GENERATORS.load(first)
+    return load
+
+
+def _remote(
+    backend: str, base_url: str | None, key: str | None, plans: int | None
+) -> "Callable[[str], Listener]":
+    """Any model of an endpoint of OpenAI's kind, heard, chosen and guarded here."""
+    from listenwell.errors import InputError, unknown_name
+
+    if backend != "openai":
+        raise unknown_name("backend", backend, ("own", "openai"))
+    if base_url is None:
+        raise InputError("The endpoint has no address.", "Give it with --base-url, up to and with /v1.")
+
+    def load(name: str) -> "Listener":
+        from listenwell.serving.remote import Remote, RemoteConfig
+        from listenwell.serving.remote_listener import remote_listener
+
+        config = RemoteConfig(base_url, name, key, **({} if plans is None else {"plans": plans}))
+        return remote_listener(Remote(config))
+
+    return load

@@ -1,0 +1,126 @@
+"""How much a client may send, and how often."""
+
+import asyncio
+import ipaddress
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from listenwell.serving.refusals import GONE, Refusal
+
+MOST_CLIENTS = 10_000
+"""Clients that are remembered; the one that was quiet longest is forgotten first."""
+UNLIMITED = ("/api/health", "/static/")
+
+
+class LimitBody:
+    """Reads a body before anything else does; one that is too large or too slow is refused.
+
+    Args:
+        app: what is inside.
+        most: bytes.
+        seconds: that a body may take.
+    """
+
+    def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
+        self._app, self._most, self._seconds = app, most, seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, with the body in one piece."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            self._check_length(scope)
+            async with asyncio.timeout(self._seconds):
+                body = await self._read(receive)
+        except TimeoutError:
+            await Refusal(408, "too_slow", "The request took too long to arrive.").response()(
+                scope, receive, send
+            )
+            return
+        except Refusal as refusal:
+            await refusal.response()(scope, receive, send)
+            return
+        was_given = False
+
+        async def again() -> Message:
+            nonlocal was_given
+            if was_given:
+                return await receive()
+            was_given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        await self._app(scope, again, send)
+
+    def _check_length(self, scope: Scope) -> None:
+        """What the client says beforehand: a large body is refused before it is sent."""
+        for name, value in scope["headers"]:
+            if name == b"content-length" and value.isdigit() and int(value[:20]) > self._most:
+                raise self._too_large()
+
+    async def _read(self, receive: Receive) -> bytes:
+        parts, size = list[bytes](), 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Refusal(GONE, "gone", "The client went away.")
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > self._most:
+                raise self._too_large()
+            if not message.get("more_body"):
+                return b"".join(parts)
+
+    def _too_large(self) -> Refusal:
+        return Refusal(
+            413, "too_large", f"The request is larger than {self._most:,} bytes. Send less at once."
+        )
+
+
+class LimitRate:
+    """A bucket of requests for each client that fills again steadily; an empty one refuses with 429.
+
+    Args:
+        app: what is inside.
+        a_minute: requests; also the size of the bucket. 0 for no limit.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, app: ASGIApp, a_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app, self._most, self._clock = app, a_minute, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] == "http" and self._most and not scope["path"].startswith(UNLIMITED):
+            missing = self.take(client_of(scope))
+            if missing:
+                refusal = Refusal(429, "too_many_requests", "Too many requests. Wait a little.", missing)
+                await refusal.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def take(self, client: str) -> float:
+        """0 where the client may go on, else the seconds until it may."""
+        now, refill = self._clock(), self._most / 60
+        left, since = self._buckets.pop(client, (float(self._most), now))
+        left = min(float(self._most), left + (now - since) * refill)
+        is_allowed = left >= 1
+        self._buckets[client] = (left - 1 if is_allowed else left, now)
+        if len(self._buckets) > MOST_CLIENTS:
+            self._buckets.popitem(last=False)
+        return 0.0 if is_allowed else (1 - left) / refill
+
+
+def client_of(scope: Scope) -> str:
+    """Whom a request counts for: an address, or the network of 2^64 that one IPv6 customer has."""
+    client = scope.get("client")
+    address = str(client[0]) if client else ""
+    try:
+        is_wide = ipaddress.ip_address(address).version == 6
+    except ValueError:
+        return address
+    return str(ipaddress.ip_network(f"{address.partition('%')[0]}/64", strict=False)) if is_wide else address

@@ -1,0 +1,14 @@
+"""The same ears, judges and safety around a speaker that is elsewhere."""
+
+from listenwell.listener import Listener
+from listenwell.serving.remote import Remote
+
+
+def remote_listener(speak: Remote) -> Listener:
+    """A listener whose words come from an endpoint, with the shipped annotators and ranker."""
+    from listenwell.annotators.annotator import Annotator
+    from listenwell.annotators.replies import REPLY_HEADS
+    from listenwell.choosing.choice import Choice
+
+    annotator = Annotator.load(heads=("emotion", *REPLY_HEADS))
+    return Listener(speak, understand=annotator, plan=speak, choose=Choice.load(annotator=annotator))

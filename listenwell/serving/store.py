@@ -1,0 +1,338 @@
+"""Conversations that are kept: each visitor's own, found by tokens that nobody guesses.
+
+Every method is one transaction; when it returns, what it wrote is on the disk.
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import IntegrityError
+
+from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Persona, Reply, Turn
+from listenwell.records import dumps
+from listenwell.serving.database import open_database
+from listenwell.serving.refusals import Refusal
+from listenwell.serving.settings import Limits
+
+BEGINS = 80
+"""Characters of a conversation's first words that a list shows."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What was said, and the replies to it."""
+
+    number: int
+    said: str
+    created: float
+    replies: tuple[Reply, ...] = ()
+    current: int | None = None
+    """The version of the reply that counts, from 1."""
+
+    @property
+    def reply(self) -> Reply | None:
+        """The reply that the conversation goes on from."""
+        return self.replies[self.current - 1] if self.current else None
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A visitor's talk."""
+
+    id: str
+    model: str | None
+    persona: tuple[str, ...]
+    created: float
+    changed: float
+    exchanges: tuple[Exchange, ...] = ()
+
+    def exchange(self, number: int) -> Exchange | None:
+        """One by its number."""
+        return next((one for one in self.exchanges if one.number == number), None)
+
+    def dialogue(self, until: int | None = None, most: int | None = None) -> Dialogue | None:
+        """The talk as listenwell's own; None where nothing was said.
+
+        Args:
+            until: end with what was said in this exchange, without its replies.
+            most: the latest so many turns.
+        """
+        turns = list[Turn]()
+        for one in self.exchanges:
+            turns.append(Turn(SPEAKER, one.said))
+            if one.number == until:
+                break
+            if one.reply and one.reply.text.strip():
+                notes = {"model": one.reply.model, "seed": str(one.reply.seed)}
+                turns.append(Turn(LISTENER, one.reply.text, notes=tuple(notes.items())))
+        if not turns:
+            return None
+        personas = (Persona(LISTENER, self.persona),) if self.persona else ()
+        return Dialogue(tuple(turns[-most:] if most else turns), id=self.id, personas=personas)
+
+
+class Store:
+    """The conversations of all visitors; `visitor` is what `security.owner_of` makes of a token.
+
+    Args:
+        engine: a database that is migrated.
+        limits: how much a visitor may keep.
+    """
+
+    def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
+        self._engine, self._limits = engine, limits or Limits()
+        self.is_file = engine.dialect.name == "sqlite"
+
+    @classmethod
+    def open(cls, url: str, limits: Limits | None = None) -> "Store":
+        """By the URL of SQLite or PostgreSQL."""
+        return cls(open_database(url), limits)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def create(self, visitor: str, model: str | None, persona: Sequence[str]) -> Conversation:
+        """A new conversation."""
+        now = time.time()
+        made = Conversation(secrets.token_urlsafe(16), model, tuple(persona), now, now)
+        with self._engine.begin() as connection:
+            count = _one(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
+            if count >= self._limits.conversations:
+                raise Refusal(
+                    409,
+                    "too_many_conversations",
+                    f"You have {count} conversations. Delete one of them first.",
+                )
+            _run(
+                connection,
+                "INSERT INTO conversations (id, visitor, model, persona, created, changed) "
+                "VALUES (:id, :visitor, :model, :persona, :now, :now)",
+                id=made.id,
+                visitor=visitor,
+                model=model,
+                persona=dumps(list(persona)),
+                now=now,
+            )
+        return made
+
+    def listed(self, visitor: str) -> list[tuple[Conversation, int, str]]:
+        """A visitor's conversations, the latest first, without their turns: how many, and the first words."""
+        with self._engine.connect() as connection:
+            rows = _rows(
+                connection,
+                "SELECT c.*, (SELECT COUNT(*) FROM exchanges e WHERE e.conversation = c.id) AS count, "
+                "(SELECT said FROM exchanges e WHERE e.conversation = c.id AND e.number = 1) AS first "
+                "FROM conversations c WHERE visitor = :visitor ORDER BY changed DESC, id",
+                visitor=visitor,
+            )
+        return [
+            (_conversation(row), row["count"], json.loads(row["first"])[:BEGINS] if row["first"] else "")
+            for row in rows
+        ]
+
+    def get(self, visitor: str, id: str) -> Conversation:
+        """A conversation with all that was said; 404 for one that is not theirs."""
+        with self._engine.connect() as connection:
+            return _read(connection, visitor, id)
+
+    def everything(self, visitor: str) -> list[Conversation]:
+        """All of a visitor's conversations, the oldest first."""
+        with self._engine.connect() as connection:
+            ids = _rows(
+                connection,
+                "SELECT id FROM conversations WHERE visitor = :visitor ORDER BY created, id",
+                visitor=visitor,
+            )
+            return [_read(connection, visitor, row["id"]) for row in ids]
+
+    def change(
+        self, visitor: str, id: str, persona: Sequence[str] | None = None, model: str | None = None
+    ) -> Conversation:
+        """Another persona or model from now on; None leaves it as it is."""
+        with self._engine.begin() as connection:
+            _own(connection, visitor, id)
+            if persona is not None:
+                statement = "UPDATE conversations SET persona = :persona WHERE id = :id"
+                _run(connection, statement, persona=dumps(list(persona)), id=id)
+            if model is not None:
+                _run(connection, "UPDATE conversations SET model = :model WHERE id = :id", model=model, id=id)
+            _touch(connection, id)
+            return _read(connection, visitor, id)
+
+    def delete(self, visitor: str, id: str) -> None:
+        """Forget a conversation; 404 for one that is not theirs."""
+        with self._engine.begin() as connection:
+            _own(connection, visitor, id)
+            _run(connection, "DELETE FROM conversations WHERE id = :id", id=id)
+        self._wipe()
+
+    def delete_all(self, visitor: str) -> int:
+        """Forget a visitor; returns how many conversations they had."""
+        with self._engine.begin() as connection:
+            count = _one(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
+            _run(connection, "DELETE FROM conversations WHERE visitor = :v", v=visitor)
+        self._wipe()
+        return int(count)
+
+    def say(self, visitor: str, id: str, said: str, name: str | None = None) -> int:
+        """Keep what was said, as a new exchange; returns its number.
+
+        Args:
+            visitor: whose.
+            id: of the conversation.
+            said: the words.
+            name: the client's own name for them; of words kept under it before, the number is returned.
+        """
+        with self._engine.begin() as connection:
+            _own(connection, visitor, id, lock=not self.is_file)
+            known = _rows(
+                connection,
+                "SELECT number FROM exchanges WHERE conversation = :id AND name = :name",
+                id=id,
+                name=name,
+            )
+            if name is not None and known:
+                return int(known[0]["number"])
+            last = _one(
+                connection, "SELECT COALESCE(MAX(number), 0) FROM exchanges WHERE conversation = :id", id=id
+            )
+            if last >= self._limits.exchanges:
+                raise Refusal(409, "conversation_full", "This conversation is full. Begin a new one.")
+            _run(
+                connection,
+                "INSERT INTO exchanges (conversation, number, name, said, created) "
+                "VALUES (:id, :number, :name, :said, :now)",
+                id=id,
+                number=last + 1,
+                name=name,
+                said=dumps(said),
+                now=time.time(),
+            )
+            _touch(connection, id)
+            return int(last) + 1
+
+    def add_reply(self, visitor: str, id: str, number: int, reply: Reply) -> int:
+        """Keep a reply to an exchange, which goes on from it; returns its version."""
+        with self._engine.begin() as connection:
+            _own(connection, visitor, id, lock=not self.is_file)
+            last = _one(
+                connection,
+                "SELECT COALESCE(MAX(version), 0) FROM replies WHERE conversation = :id AND number = :number",
+                id=id,
+                number=number,
+            )
+            if last >= self._limits.versions:
+                raise Refusal(409, "too_many_versions", f"This was answered {last} times. Say something new.")
+            try:
+                _run(
+                    connection,
+                    "INSERT INTO replies (conversation, number, version, reply, created) "
+                    "VALUES (:id, :number, :version, :reply, :now)",
+                    id=id,
+                    number=number,
+                    version=last + 1,
+                    reply=dumps(reply.to_dict()),
+                    now=time.time(),
+                )
+            except IntegrityError:
+                raise _unknown() from None
+            self._choose(connection, id, number, int(last) + 1)
+            return int(last) + 1
+
+    def choose(self, visitor: str, id: str, number: int, version: int) -> Conversation:
+        """Go on from another of the replies."""
+        with self._engine.begin() as connection:
+            _own(connection, visitor, id)
+            self._choose(connection, id, number, version)
+            return _read(connection, visitor, id)
+
+    def _choose(self, connection: Connection, id: str, number: int, version: int) -> None:
+        found = _one(
+            connection,
+            "SELECT COUNT(*) FROM replies "
+            "WHERE conversation = :id AND number = :number AND version = :version",
+            id=id,
+            number=number,
+            version=version,
+        )
+        if not found:
+            raise _unknown()
+        _run(
+            connection,
+            "UPDATE exchanges SET current_version = :version WHERE conversation = :id AND number = :number",
+            id=id,
+            number=number,
+            version=version,
+        )
+        _touch(connection, id)
+
+    def _wipe(self) -> None:
+        """Leave nothing of what was deleted in SQLite's log."""
+        if self.is_file:
+            connection = self._engine.raw_connection()
+            try:
+                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            finally:
+                connection.close()
+
+
+def _unknown() -> Refusal:
+    return Refusal(404, "not_found", "There is no such conversation, or no such part of it.")
+
+
+def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> Mapping[str, Any]:
+    """The conversation's row; with a lock, others who write to it wait (SQLite has one writer anyway)."""
+    statement = "SELECT * FROM conversations WHERE id = :id AND visitor = :visitor"
+    rows = _rows(connection, f"{statement} FOR UPDATE" if lock else statement, id=id, visitor=visitor)
+    if not rows:
+        raise _unknown()
+    return rows[0]
+
+
+def _read(connection: Connection, visitor: str, id: str) -> Conversation:
+    found = _conversation(_own(connection, visitor, id))
+    replies: dict[int, list[Reply]] = {}
+    for row in _rows(
+        connection, "SELECT * FROM replies WHERE conversation = :id ORDER BY number, version", id=id
+    ):
+        replies.setdefault(row["number"], []).append(Reply.from_json(row["reply"]))
+    exchanges = tuple(
+        Exchange(
+            row["number"],
+            json.loads(row["said"]),
+            row["created"],
+            tuple(replies.get(row["number"], ())),
+            row["current_version"],
+        )
+        for row in _rows(
+            connection, "SELECT * FROM exchanges WHERE conversation = :id ORDER BY number", id=id
+        )
+    )
+    return replace(found, exchanges=exchanges)
+
+
+def _conversation(row: Mapping[str, Any]) -> Conversation:
+    persona = tuple(json.loads(row["persona"]))
+    return Conversation(row["id"], row["model"], persona, row["created"], row["changed"])
+
+
+def _touch(connection: Connection, id: str) -> None:
+    _run(connection, "UPDATE conversations SET changed = :now WHERE id = :id", now=time.time(), id=id)
+
+
+def _run(connection: Connection, statement: str, **values: object) -> None:
+    connection.execute(text(statement), values)
+
+
+def _rows(connection: Connection, statement: str, **values: object) -> list[dict[str, Any]]:
+    return [dict(row) for row in connection.execute(text(statement), values).mappings()]
+
+
+def _one(connection: Connection, statement: str, **values: object) -> Any:  # noqa: ANN401
+    return connection.execute(text(statement), values).scalar_one()
