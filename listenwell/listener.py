@@ -66,6 +66,7 @@ class Listener:
         pool: Path | str | None = None,
         plans: int | None = None,
         candidates: int | None = None,
+        precision: str | None = None,
         without: Sequence[str] = (),
     ) -> "Listener":
         """A listener ready to talk.
@@ -77,14 +78,21 @@ class Listener:
             pool: of the model retrieval, the replies to choose from: a file, a corpus, or CORPUS:SPLIT.
             plans: how many different plans are tried; the model's own number otherwise.
             candidates: how many replies are proposed; the model's own number otherwise.
+            precision: int8, or fp32 for exact numbers at twice the time and memory.
             without: parts that are switched off: places of the listener (understand, plan, choose, guard) or
                 judges of its choice (`choosing.config.JUDGES`), such as ("ranker", "realized").
         """
         off = _switched_off(without)
         generator: Any = GENERATORS.load(model)
         config = read_recipe(generator.Config, Path(recipe)) if recipe else generator.Config()
-        settings = {"pool": str(pool) if pool else None, "plans": plans, "candidates": candidates}
-        config = _with_settings(model, config, **settings)
+        config = _with_settings(
+            model,
+            config,
+            pool=str(pool) if pool else None,
+            plans=plans,
+            candidates=candidates,
+            precision=precision,
+        )
         speak = generator.load(config, Path(weights) if weights else None)
         # A pool's replies are ranked already; of one reply there is nothing to choose.
         several = model != RETRIEVAL and getattr(config, "candidates", 1) > 1
@@ -224,8 +232,10 @@ def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa:
     if model == RETRIEVAL and "candidates" in asked:
         asked["top"] = asked.pop("candidates")  # there, candidates are what the quick search hands on
     for name in asked:
-        if not hasattr(config, name):
+        if not hasattr(config, "engine" if name == "precision" else name):
             raise InputError(f"The model {model} has no {name}.", f"Leave {name} out, or name another model.")
+    if "precision" in asked:
+        asked["engine"] = replace(config.engine, precision=asked.pop("precision"))
     return replace(config, **asked)
 
 

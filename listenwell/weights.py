@@ -67,6 +67,16 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
         name: one of BASE_MODELS.
         folder: the user's own choice, a folder or a GGUF file; nothing else is tried when it is given.
     """
+    return unpacked(find_source(name, folder))
+
+
+def unpacked(source: Path) -> Path:
+    """A folder as it is; a GGUF file unpacked into the cache."""
+    return _unpacked(source) if source.is_file() else source
+
+
+def find_source(name: str, folder: Path | None = None) -> Path:
+    """The same as `find_weights`, but a GGUF file stays packed: an engine may read it as it is."""
     if name not in BASE_MODELS:
         raise unknown_name("base model", name, BASE_MODELS)
     model = BASE_MODELS[name]
@@ -81,16 +91,16 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
 
 
 def _from_path(path: Path) -> Path:
-    """A folder in Hugging Face's layout as it is; a GGUF file, or the only one in a folder, unpacked."""
+    """A folder in Hugging Face's layout, or a GGUF file, or the only one in a folder."""
     if path.is_file() and path.suffix == ".gguf":
-        return _unpacked(path)
+        return path
     if all((path / file).is_file() for file in HUB_FILES):
         return path
     if not path.exists():
         raise WeightsError(f"There is no {path}.", "Name a folder with weights, or leave the option out.")
     packed = sorted(path.glob("*.gguf")) if path.is_dir() else []
     if len(packed) == 1:
-        return _unpacked(packed[0])
+        return packed[0]
     raise WeightsError(
         f"{path} holds neither {', '.join(HUB_FILES)} nor exactly one GGUF file.",
         "Name the folder of a model saved with safetensors, or a .gguf file.",

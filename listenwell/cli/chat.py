@@ -12,6 +12,7 @@ from listenwell.cli.options import (
     PersonaLines,
     Plans,
     Pool,
+    Precision,
     Recipe,
     Seed,
     Weights,
@@ -36,6 +37,7 @@ def chat(
     pool: Pool = None,
     plans: Plans = None,
     candidates: Candidates = None,
+    precision: Precision = None,
     without: Without = None,
 ) -> None:
     """Talk with the listener.
@@ -52,7 +54,14 @@ def chat(
     # Only a person at a terminal can ask what was heard.
     off = unheard(model, at_terminal, without)
     listener = Listener.load(
-        model, recipe=recipe, weights=weights, pool=pool, plans=plans, candidates=candidates, without=off
+        model,
+        recipe=recipe,
+        weights=weights,
+        pool=pool,
+        plans=plans,
+        candidates=candidates,
+        precision=precision,
+        without=off,
     )
     talk = Talk(listener, tuple(persona_line or ()), seed, save, kept)
     if at_terminal:

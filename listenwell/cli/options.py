@@ -39,6 +39,9 @@ Mechanisms = Annotated[
 ]
 Act = Annotated[str | None, typer.Option(help="Steer: what the reply does, such as questioning.")]
 Tone = Annotated[str | None, typer.Option(help="Steer: the emotion it expresses, such as caring.")]
+Precision = Annotated[
+    str | None, typer.Option(help="int8 (the default), or fp32: exact, at twice the time and memory.")
+]
 Without = Annotated[
     list[str] | None,
     typer.Option(help="Switch a part off: understand, plan, choose, or a judge such as ranker; repeatable."),

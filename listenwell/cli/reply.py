@@ -16,6 +16,7 @@ from listenwell.cli.options import (
     PersonaLines,
     Plans,
     Pool,
+    Precision,
     Recipe,
     Seed,
     Tone,
@@ -46,6 +47,7 @@ def reply(
     emotion: Emotion = None,
     plans: Plans = None,
     candidates: Candidates = None,
+    precision: Precision = None,
     without: Without = None,
 ) -> None:
     """Answer one text; a reply that nothing is chosen or guarded after is streamed as it is made.
@@ -67,6 +69,7 @@ def reply(
         pool=pool,
         plans=plans,
         candidates=candidates,
+        precision=precision,
         without=unheard(model, as_json, without),
     )
     answer = listener.reply(

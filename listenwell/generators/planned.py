@@ -25,6 +25,7 @@ from listenwell.generators.vanilla import runtime_of
 from listenwell.generators.wording import word_replies
 from listenwell.labels import EMOTIONS
 from listenwell.runtime.base import Runtime, State
+from listenwell.runtime.engines import Engine
 
 KIND = "planned"
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "speaker"
@@ -53,6 +54,8 @@ class PlannedConfig:
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
     prior: bool = True
     """Also score replies without their context, so that stock phrases can be told: log P(y)."""
+    engine: Engine = field(default_factory=Engine)
+    """What runs the model."""
     decoding: Decoding = field(
         default_factory=lambda: Decoding(
             temperature=0.5, repetition_penalty=1.0, no_repeat=3, ending=Ending(max_sentences=3)
@@ -87,7 +90,7 @@ class Speaker:
         """The shipped speaker, or one of your own: a run, or a checkpoint that it wrote."""
         checkpoint = open_checkpoint(find_checkpoint(weights or SHIPPED), KIND)
         run = f" ({checkpoint.folder.resolve().parent.name})" if weights else ""
-        speaker = cls(config, runtime_of(checkpoint), f"planned{run}")
+        speaker = cls(config, runtime_of(checkpoint, config.engine), f"planned{run}")
         speaker._folder = checkpoint.folder
         return speaker
 
@@ -193,13 +196,17 @@ class Speaker:
             nlls.append(-float(np.logaddexp.reduce(found.astype(np.float64)) - np.log(len(found))))
             counts.append(len(reply))
             texts.append(example.reply.text)
-        return perplexity_of(nlls, counts, texts, f"the speaker's own, {len(self.runtime.vocabulary):,} tokens")
+        return perplexity_of(
+            nlls, counts, texts, f"the speaker's own, {len(self.runtime.vocabulary):,} tokens"
+        )
 
     def conditions(self) -> dict[str, str]:
         """What a result says of it."""
         config = self.config
         others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
-        return {"plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism"}
+        return {
+            "plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism"
+        }
 
     def files(self) -> Iterator[Path]:
         """The checkpoint's files, for its hash."""

@@ -11,7 +11,8 @@ from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.wording import word_prompt
 from listenwell.runtime.base import Runtime
-from listenwell.weights import find_weights
+from listenwell.runtime.engines import Engine, load_runtime
+from listenwell.weights import find_source
 
 SYSTEM = (
     "You are a kind friend who listens. Reply in one or two short sentences: show that you understand how "
@@ -52,7 +53,9 @@ class PromptedConfig:
     decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.3))
     """Cooler than elsewhere: of an untrained model only the likeliest words make sense."""
     candidates: int = 1
-    """How many replies it proposes; of several, the listener's ranker chooses."""
+    """How many replies it proposes; of several, the listener's judges choose."""
+    engine: Engine = field(default_factory=Engine)
+    """What runs the model."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.candidates <= MOST_CANDIDATES:
@@ -74,9 +77,7 @@ class Prompted:
     @classmethod
     def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Prompted":
         """Find the weights and start the engine; `weights` is the user's own folder."""
-        from listenwell.runtime.torch_engine import TorchRuntime
-
-        runtime = TorchRuntime.from_folder(find_weights(config.base, weights))
+        runtime = load_runtime(find_source(config.base, weights), engine=config.engine)
         return cls(config, runtime, f"prompted ({weights.name if weights else config.base})")
 
     def speak(

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from listenwell.generators.plans import PlanTokens, is_whole, plan_of
 from listenwell.generators.vanilla import runtime_of
 from listenwell.generators.wording import word_replies
 from listenwell.records import Record, dumps, strings
+from listenwell.runtime.engines import Engine
 
 if TYPE_CHECKING:
     from listenwell.runtime.torch_engine import TorchRuntime
@@ -196,7 +197,7 @@ def make_pairs(checkpoint: Path, talks: Path, out: Path, settings: Settings) -> 
     drawn = drawn[: settings.count or None]
     parts = out.with_name(f"{out.name}.parts")
     _claim(parts, saved, talks, settings)
-    runtime = runtime_of(saved)
+    runtime = cast("TorchRuntime", runtime_of(saved, Engine("torch")))
     runtime.use_gpu()
     own, others = Own(runtime, settings), Others(known)
     # Contexts of like length share a batch, so that little is filled up.

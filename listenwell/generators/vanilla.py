@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Example
@@ -17,10 +16,9 @@ from listenwell.evaluation.metrics import Perplexity, perplexity_of
 from listenwell.generators.chatml import END, build_prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.prompted import Prompted, PromptedConfig
-from listenwell.weights import find_weights
-
-if TYPE_CHECKING:
-    from listenwell.runtime.torch_engine import TorchRuntime
+from listenwell.runtime.base import Runtime
+from listenwell.runtime.engines import Engine, load_runtime
+from listenwell.weights import find_source
 
 KIND = "causal"
 ADAPTER = "adapter_config.json"
@@ -51,30 +49,24 @@ class Vanilla(Prompted):
             )
         checkpoint = open_checkpoint(find_checkpoint(weights), KIND)
         folder = checkpoint.folder
-        speaker = cls(config, runtime_of(checkpoint), f"vanilla ({folder.resolve().parent.name})")
+        runtime = runtime_of(checkpoint, config.engine)
+        speaker = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")
         speaker._folder = folder
         return speaker
 
     def perplexity(self, examples: Iterable[Example]) -> Perplexity:
         """How likely the people's own replies are: by token (end marks included), by word and by byte."""
         nlls, counts, texts = list[float](), list[int](), list[str]()
-        engine, end = self._engine(), self.runtime.vocabulary.special(END)
+        end = self.runtime.vocabulary.special(END)
         for example in examples:
             prompt = build_prompt(
                 self.runtime.vocabulary, example.context, self.config.system, self.config.prompt_tokens
             )
             reply = [*self.runtime.encode(example.reply.text), end]
-            nlls.append(engine.negative_log_likelihood([*prompt.tokens, *reply], len(prompt.tokens)))
+            nlls.append(-float(self.runtime.log_likelihoods(prompt.tokens, [reply])[0]))
             counts.append(len(reply))
             texts.append(example.reply.text)
         return perplexity_of(nlls, counts, texts, self.name)
-
-    def _engine(self) -> "TorchRuntime":
-        from listenwell.runtime.torch_engine import TorchRuntime
-
-        if not isinstance(self.runtime, TorchRuntime):
-            raise WeightsError("This engine cannot score given replies.", "Load the model with torch.")
-        return self.runtime
 
     def files(self) -> Iterator[Path]:
         """The checkpoint's files, for its hash."""
@@ -83,13 +75,11 @@ class Vanilla(Prompted):
             yield from (checkpoint.path(name) for name in checkpoint.sums)
 
 
-def runtime_of(checkpoint: Checkpoint) -> "TorchRuntime":
+def runtime_of(checkpoint: Checkpoint, engine: Engine | None = None) -> Runtime:
     """The engine of a fine-tuned model: a whole one, or an adapter on its base."""
-    from listenwell.runtime.torch_engine import TorchRuntime
-
     folder = checkpoint.folder
     if not (folder / ADAPTER).is_file():
-        return TorchRuntime.from_folder(folder)
+        return load_runtime(folder, engine=engine)
     # The base the adapter was trained on; another would be merged without a word.
     base = json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"]
-    return TorchRuntime.from_folder(find_weights(base), adapter=folder)
+    return load_runtime(find_source(base), folder, engine)

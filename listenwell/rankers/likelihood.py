@@ -7,7 +7,7 @@ without their contexts (`alone` in its recipe) knows both.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -41,9 +41,10 @@ class Likelihood:
     def load(cls, folder: Path, prior: float = 1.0) -> "Likelihood":
         """From a checkpoint that `listenwell train recipes/vanilla.yaml` made, with `alone` above 0."""
         from listenwell.generators.vanilla import KIND, runtime_of
+        from listenwell.runtime.engines import Engine
 
-        runtime = runtime_of(open_checkpoint(folder, KIND))
-        runtime.use_gpu()
+        runtime = cast("TorchRuntime", runtime_of(open_checkpoint(folder, KIND), Engine("torch")))
+        runtime.use_gpu()  # pools are large
         return cls(runtime, checkpoint_key(folder), prior)
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:

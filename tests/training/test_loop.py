@@ -224,7 +224,7 @@ def test_adapters_are_trained_alone_and_can_be_talked_to(recipe, tiny_llama, tmp
     assert (best / "adapter_model.safetensors").is_file() and not (best / "model.safetensors").exists()
     assert not (best / "README.md").exists()
     monkeypatch.setattr(
-        "listenwell.generators.vanilla.find_weights", lambda base: {"smollm2-135m-instruct": tiny_llama}[base]
+        "listenwell.generators.vanilla.find_source", lambda base: {"smollm2-135m-instruct": tiny_llama}[base]
     )
     listener = Listener.load("vanilla", weights=best)
     assert listener.reply("My dog made me feel happy today.", seed=1).text

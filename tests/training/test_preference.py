@@ -143,7 +143,7 @@ def test_each_part_of_the_loss_counts_as_its_weight_says(recipe):
 
 
 def test_references_are_the_speakers_own_likelihoods(recipe, home, tiny_llama, monkeypatch):
-    monkeypatch.setattr("listenwell.generators.vanilla.find_weights", lambda base: tiny_llama)
+    monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
     task = PreferenceTask.prepare(recipe, CPU)
     runtime = Speaker.load(PlannedConfig(), home / "start").runtime
     for pair in task.pieces()[:3]:
@@ -157,7 +157,7 @@ def test_references_are_the_speakers_own_likelihoods(recipe, home, tiny_llama, m
 
 
 def test_it_learns_to_prefer_and_stays_likely_and_speaks(recipe, tiny_llama, monkeypatch):
-    monkeypatch.setattr("listenwell.generators.vanilla.find_weights", lambda base: tiny_llama)
+    monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
     run = changed(replace(recipe, epochs=4, validate_every=4), nll=1.0)
     trainer = Trainer(run)
     before = trainer.task.measure("valid")

@@ -1,0 +1,166 @@
+"""Graphs in the user's cache folder: built once, in seconds, under a key that names all that shaped them."""
+
+import hashlib
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from listenwell import checkpoint
+from listenwell.errors import InputError, WeightsError
+from listenwell.files import cache_folder, one_at_a_time, recover
+from listenwell.progress import progress
+from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
+from listenwell.runtime.onnx import bert
+from listenwell.runtime.onnx.bert import BertShape, build_bert
+from listenwell.runtime.onnx.graph import GRAPH, PRECISIONS, WEIGHTS, Graph
+from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape, build_llama
+from listenwell.runtime.onnx.quantize import BLOCK
+from listenwell.runtime.onnx.smooth import SAMPLE, Smoothed, sample_tokens
+from listenwell.runtime.onnx.sums import known_sha256
+from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
+from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.torch_engine import ADDED_TOKENS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+GRAPH_VERSION = 2
+"""Part of the cache key: raise it when graphs of the same weights come out differently."""
+KIND = "onnx"
+_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", ADDED_TOKENS, "tokenizer.json")
+
+
+@dataclass(frozen=True)
+class Ingredients:
+    """All that shapes a graph."""
+
+    weights: Path
+    """A folder in Hugging Face's layout, or a GGUF file."""
+    precision: str = "int8"
+    """One of PRECISIONS: int8, or fp32 for the same numbers as torch."""
+    adapter: Path | None = None
+    """A folder with a LoRA adapter in peft's format, and with new tokens and their tokenizer, if any."""
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(
+                f"The precision is {self.precision!r}.", f"Give one of: {', '.join(PRECISIONS)}."
+            )
+
+    def key(self) -> str:
+        """Names weights, adapter, settings and versions."""
+        files = [self.weights] if self.weights.is_file() else [self.weights / name for name in _FILES]
+        if self.adapter is not None:
+            files += [file for name in _ADAPTER_FILES if (file := self.adapter / name).is_file()]
+        for file in files:
+            if not file.is_file():
+                raise WeightsError(
+                    f"There is no {file}.", "Name a folder saved with safetensors, or a .gguf file."
+                )
+        parts: list[Any] = [GRAPH_VERSION, UNPACKED_VERSION, self.precision, SAMPLE]
+        parts += [version(package) for package in ("onnx", "onnxruntime")]
+        parts += [(file.name, known_sha256(file)) for file in files]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def graph_folder(ingredients: Ingredients) -> Path:
+    """The folder with a model's graph, weights and tokenizer, built now where it is not there or damaged."""
+    name = ingredients.weights.stem if ingredients.weights.is_file() else ingredients.weights.name
+    folder = cache_folder() / "graphs" / f"{name}-{ingredients.precision}-{ingredients.key()[:16]}"
+    if _is_whole(folder):
+        return folder
+    with one_at_a_time(folder):
+        recover(folder)
+        if _is_whole(folder):  # another process was quicker
+            return folder
+        if folder.exists():
+            print(f"listenwell: {folder} is damaged. It is made again.", file=sys.stderr)
+        with checkpoint.writing(folder, KIND) as aside, _source(ingredients.weights, aside.parent) as source:
+            _build(ingredients, source, aside)
+    return folder
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether every file is what was written; one that was not touched since is not read again."""
+    try:
+        sums = json.loads((folder / checkpoint.MANIFEST).read_text(encoding="utf-8"))["sha256"]
+        return {GRAPH, WEIGHTS} <= set(sums) and all(
+            known_sha256(folder / name) == wanted for name, wanted in sums.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+@contextmanager
+def _source(weights: Path, beside: Path) -> Iterator[Path]:
+    """A folder in Hugging Face's layout; a GGUF file's is unpacked for the moment."""
+    if not weights.is_file():
+        yield weights
+        return
+    folder = Path(tempfile.mkdtemp(dir=beside, prefix=".unpacked."))
+    try:
+        unpack_gguf(weights, folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
+    """Fill a folder: graph, weights, tokenizer."""
+    try:
+        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+        kind = config["model_type"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise WeightsError(
+            f"{source / 'config.json'} is damaged: {error}.", "Copy the model again."
+        ) from error
+    weights: Mapping[str, np.ndarray] = Tensors(source / "model.safetensors")
+    tokenizer = source / "tokenizer.json"
+    if ingredients.adapter is not None:
+        weights = Adapted(weights, ingredients.adapter)
+        if (added := ingredients.adapter / ADDED_TOKENS).is_file():
+            rows = Tensors(added)["rows"]
+            weights = Extended(weights, dict.fromkeys((EMBEDDING, OUTPUT), rows))
+        if (own := ingredients.adapter / "tokenizer.json").is_file():
+            tokenizer = own
+    shutil.copyfile(tokenizer, folder / "tokenizer.json")
+    with Graph(folder, ingredients.precision, bert.BLOCK if kind == "bert" else BLOCK) as graph:
+        try:
+            if kind == "llama":
+                notes = _llama(graph, config, weights, folder)
+            elif kind == "bert":
+                notes = _bert(graph, config, weights)
+            else:
+                raise WeightsError(f"{source} holds a {kind!r} model.", "Use a Llama or a BERT.")
+        except KeyError as error:
+            raise WeightsError(f"{source} lacks the weight {error}.", "Copy the model again.") from error
+        graph.save(kind, notes)
+
+
+def _llama(
+    graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"], folder: Path
+) -> dict[str, str]:
+    shape = LlamaShape.of(config)
+    rounded = graph.precision != "fp32"
+    with progress("preparing the model", shape.layers * (1 + rounded) + 1, "parts") as advance:
+        if rounded:
+            tokens = sample_tokens(Vocabulary.from_folder(folder))[: shape.positions]
+            weights = Smoothed(shape, weights, tokens, advance)
+            shape = weights.shape
+        build_llama(graph, shape, weights, advance)
+    return shape.notes()
+
+
+def _bert(graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:
+    shape = BertShape.of(config)
+    with progress("preparing the encoder", shape.layers, "parts") as advance:
+        build_bert(graph, shape, weights, advance)
+    return shape.notes()

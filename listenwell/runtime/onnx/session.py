@@ -1,0 +1,63 @@
+"""The one place that imports onnxruntime: without telemetry, with as many threads as there are real cores."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from listenwell.errors import WeightsError
+from listenwell.runtime.onnx.graph import GRAPH
+
+TELEMETRY = "ORT_DISABLE_TELEMETRY"
+_CORES = Path("/sys/devices/system/cpu")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+def onnxruntime() -> Any:  # noqa: ANN401
+    """The library. It reports what it does to its makers unless it is told not to before it is imported."""
+    os.environ[TELEMETRY] = "1"
+    import onnxruntime as library
+
+    return library
+
+
+def open_session(folder: Path, threads: int | None = None) -> Any:  # noqa: ANN401
+    """Load the graph in a folder.
+
+    Args:
+        folder: model.onnx and the weights beside it.
+        threads: how many to work with; as many as there are real cores, if not given.
+    """
+    library = onnxruntime()
+    options = library.SessionOptions()
+    options.intra_op_num_threads = threads or real_cores()
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # a plan of memory for each length would never be used again
+    options.log_severity_level = 3  # errors alone
+    try:
+        return library.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library raises kinds of its own
+        raise WeightsError(f"onnxruntime cannot load {folder}: {error}", "Remove that folder.") from error
+
+
+def real_cores() -> int:
+    """Cores that this process may use; two threads of one core count once. 0: leave it to the library."""
+    try:
+        allowed = os.sched_getaffinity(0)
+    except AttributeError:  # not Linux
+        return 0
+    cores = set()
+    for number in allowed:
+        try:
+            cores.add((_CORES / f"cpu{number}" / "topology" / "thread_siblings_list").read_text())
+        except OSError:
+            cores.add(str(number))
+    return max(1, min(len(cores), _quota()))
+
+
+def _quota() -> int:
+    """How many cores' time a container may use."""
+    try:
+        time, period = _QUOTA.read_text().split()
+        return max(1, round(int(time) / int(period)))
+    except (OSError, ValueError):  # no container, or "max"
+        return len(os.sched_getaffinity(0))

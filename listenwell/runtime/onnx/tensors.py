@@ -1,0 +1,150 @@
+"""Weights by name as numpy arrays, one at a time from safetensors files; adapters and new rows are added."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from listenwell.errors import CheckpointError, WeightsError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
+_PLAIN = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
+"""Settings of an adapter that mean more than W + (alpha / rank) B A."""
+
+
+class Tensors(Mapping[str, "np.ndarray"]):
+    """The tensors of a safetensors file in float32; each is read when it is asked for."""
+
+    def __init__(self, file: Path) -> None:
+        import numpy as np
+
+        self._file = file
+        try:
+            with file.open("rb") as stream:
+                size = int.from_bytes(stream.read(8), "little")
+                if size > file.stat().st_size:
+                    raise ValueError("its header is longer than the file")
+                self._entries: dict[str, dict[str, Any]] = json.loads(stream.read(size))
+            self._entries.pop("__metadata__", None)
+            self._data = np.memmap(file, np.uint8, "r", 8 + size)
+            if any(entry["data_offsets"][1] > len(self._data) for entry in self._entries.values()):
+                raise ValueError("its end is missing")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise WeightsError(
+                f"{file} cannot be read: {error}.", "Name a folder saved with safetensors, or copy it again."
+            ) from error
+
+    def __getitem__(self, name: str) -> "np.ndarray":
+        import numpy as np
+
+        entry = self._entries[name]
+        if entry["dtype"] not in _DTYPES:
+            raise WeightsError(
+                f"{name} in {self._file} is of the kind {entry['dtype']}.",
+                f"Use one of {', '.join(_DTYPES)}.",
+            )
+        start, end = entry["data_offsets"]
+        values = self._data[start:end].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        if entry["dtype"] == "BF16":  # the upper half of a float32, which numpy has no name for
+            return (values.astype(np.uint32) << 16).view(np.float32)
+        return values.astype(np.float32)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Changed(Mapping[str, "np.ndarray"]):
+    """Weights of a model, some of them changed in the moment they are asked for."""
+
+    def __init__(self, weights: Mapping[str, "np.ndarray"]) -> None:
+        self._weights = weights
+
+    def __getitem__(self, name: str) -> "np.ndarray":
+        return self._weights[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._weights  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._weights)
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+
+class Adapted(Changed):
+    """A model's weights with a LoRA adapter in peft's format: W + (alpha / rank) B A (Hu et al. 2022, eq. 3).
+
+    Args:
+        weights: of the model that the adapter was trained on.
+        folder: adapter_config.json and adapter_model.safetensors.
+    """
+
+    def __init__(self, weights: Mapping[str, "np.ndarray"], folder: Path) -> None:
+        super().__init__(weights)
+        config = folder / "adapter_config.json"
+        try:
+            settings = json.loads(config.read_text(encoding="utf-8"))
+            self._scale = settings["lora_alpha"] / settings["r"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(f"{config} cannot be read: {error}.", "Copy the adapter again.") from error
+        self._tensors = Tensors(folder / "adapter_model.safetensors")
+        lora = [name for name in self._tensors if ".lora_A." in name or ".lora_B." in name]
+        if any(map(settings.get, _PLAIN)) or len(lora) < len(self._tensors):
+            raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
+        self._downs = {_adapted(name): name for name in lora if ".lora_A." in name}
+        if lost := sorted(set(self._downs) - set(weights)):
+            raise CheckpointError(
+                f"The adapter {folder} changes weights that the model lacks: {lost[0]} and "
+                f"{len(lost) - 1} more.",
+                "Use the base model that it was trained on.",
+            )
+
+    def __getitem__(self, name: str) -> "np.ndarray":
+        found = self._weights[name]
+        if (down := self._downs.get(name)) is None:
+            return found
+        up = self._tensors[down.replace(".lora_A.", ".lora_B.")]
+        merged: np.ndarray = found + self._scale * (up @ self._tensors[down])
+        return merged
+
+
+class Extended(Changed):
+    """A model's weights with rows for new tokens at the end of some tables.
+
+    Args:
+        weights: the model's.
+        rows: (new tokens, width), by the name of the table.
+    """
+
+    def __init__(self, weights: Mapping[str, "np.ndarray"], rows: Mapping[str, "np.ndarray"]) -> None:
+        super().__init__(weights)
+        self._rows = rows
+
+    def __getitem__(self, name: str) -> "np.ndarray":
+        import numpy as np
+
+        found = self._weights[name]
+        if name not in self._rows:
+            return found
+        new = np.asarray(self._rows[name], np.float32)
+        if new.ndim != 2 or new.shape[1] != found.shape[1]:
+            raise CheckpointError(
+                f"The rows of new tokens have the shape {new.shape}; the model is {found.shape[1]} wide.",
+                "Use the base model that they were trained with.",
+            )
+        return np.concatenate([found, new])
+
+
+def _adapted(name: str) -> str:
+    """The weight that a tensor of an adapter is about."""
+    return name.removeprefix("base_model.model.").split(".lora_A.")[0] + ".weight"
