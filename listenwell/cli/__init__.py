@@ -12,6 +12,7 @@ from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
 from listenwell.cli.evaluate_rankers import ensemble
 from listenwell.cli.evaluate_speakers import compare
+from listenwell.cli.export import export
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
@@ -38,6 +39,7 @@ app.command()(ensemble)
 app.command()(compare)
 app.command()(results)
 app.command()(train)
+app.command()(export)
 app.command()(study)
 app.add_typer(corpus, name="corpus")
 

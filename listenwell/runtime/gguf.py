@@ -120,6 +120,19 @@ def _name(name: str) -> str | None:
     raise WeightsError(f"The GGUF file holds a tensor {name!r} that a Llama has not.", "Use another file.")
 
 
+def gguf_name(name: str) -> str:
+    """llama.cpp's name of a tensor that Hugging Face calls so."""
+    for theirs, ours in _OUTER_NAMES.items():
+        if name == ours:
+            return theirs
+    for theirs, ours in _LAYER_NAMES.items():
+        middle = f".{ours}."
+        if name.startswith("model.layers.") and middle in name:
+            number, _, last = name.removeprefix("model.layers.").partition(middle)
+            return f"blk.{number}.{theirs}.{last}"
+    raise WeightsError(f"A Llama has no tensor {name!r}.", "Export another model.")
+
+
 def _tensor(tensor: Any, config: dict[str, Any]) -> "np.ndarray":  # noqa: ANN401
     """One tensor in float32, rows of queries and keys in Hugging Face's order."""
     import numpy as np

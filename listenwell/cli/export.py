@@ -1,0 +1,55 @@
+"""`listenwell export`: a trained speaker as an ordinary model for other engines."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Form(StrEnum):
+    """What it becomes."""
+
+    hf = "hf"
+    gguf = "gguf"
+
+
+def export(
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="The folder (hf) or file (gguf) to write.")
+    ],
+    to: Annotated[
+        Form, typer.Option(help="hf: a Hugging Face folder; gguf: a file for llama.cpp and Ollama.")
+    ],
+    weights: Annotated[
+        Path | None, typer.Option(help="A run, or a checkpoint of it; otherwise the shipped speaker.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+) -> None:
+    """Write a speaker, its adapter merged, as a model that other engines run without listenwell.
+
+    The model writes its plan itself, as special tokens before its words, which engines leave out of the text.
+
+    Example: listenwell export speaker --to hf --weights runs/planned
+    """
+    from listenwell.checkpoint import find_checkpoint, open_checkpoint
+    from listenwell.errors import CheckpointError, InputError
+    from listenwell.export.gguf_file import write_gguf
+    from listenwell.export.hugging_face import write_hugging_face
+    from listenwell.export.merged import merged
+    from listenwell.generators.planned import KIND, SHIPPED
+    from listenwell.generators.vanilla import KIND as CAUSAL
+
+    if target.exists() and not overwrite:
+        raise InputError(f"{target} is there already.", "Name another place, or give --overwrite.")
+    saved = open_checkpoint(find_checkpoint(weights or SHIPPED))
+    if saved.kind not in (KIND, CAUSAL):
+        raise CheckpointError(
+            f"{saved.folder} holds a {saved.kind!r}, no speaker.", "Name a speaker's folder."
+        )
+    model = merged(saved)
+    if to is Form.hf:
+        write_hugging_face(model, target)
+    else:
+        write_gguf(model, target, f"listenwell {saved.kind}")
+    typer.echo(f"Written to {target}.")
