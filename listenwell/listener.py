@@ -67,6 +67,7 @@ class Listener:
         plans: int | None = None,
         candidates: int | None = None,
         precision: str | None = None,
+        country: str | None = None,
         without: Sequence[str] = (),
     ) -> "Listener":
         """A listener ready to talk.
@@ -79,6 +80,7 @@ class Listener:
             plans: how many different plans are tried; the model's own number otherwise.
             candidates: how many replies are proposed; the model's own number otherwise.
             precision: int8, or fp32 for exact numbers at twice the time and memory.
+            country: two letters, for the help lines that are named in a crisis.
             without: parts that are switched off: places of the listener (understand, plan, choose, guard) or
                 judges of its choice (`choosing.config.JUDGES`), such as ("ranker", "realized").
         """
@@ -107,6 +109,7 @@ class Listener:
             understand=None if "understand" in off else annotators,
             plan=plan,
             choose=None if "choose" in off else _choice(off, annotators),
+            guard=None if "guard" in off else _guard(country),
         )
 
     def reply(  # noqa: PLR0913 - as above
@@ -255,6 +258,12 @@ def _choice(off: frozenset[str], annotators: "Annotator | None") -> Choose:
     from listenwell.choosing.config import JUDGES, ChoiceConfig
 
     return Choice.load(ChoiceConfig(without=tuple(judge for judge in JUDGES if judge in off)), annotators)
+
+
+def _guard(country: str | None) -> Guard:
+    from listenwell.safety.guard import Guard as Safety
+
+    return Safety.load(country)
 
 
 def _annotators(off: frozenset[str]) -> "Annotator | None":

@@ -59,7 +59,8 @@ class Verdict:
     """What a guard says: the text that may be said, and why."""
 
     text: str
-    safety: Notes
+    safety: Notes = ()
+    """Names and values for page and API, never what a person wrote: `safety.guard.NOTES` lists them."""
     candidate: Candidate | None = None
     """The reply that may be said; None where none of them may, or where nothing should be generated."""
 

@@ -107,9 +107,9 @@ def serve(
         limits=Limits(requests_a_minute=rate, queue=queue),
     )
     if backend == "own":
-        factory = _own(names[0], recipe, weights, pool, plans, candidates, tuple(without or ()))
+        factory = _own(names[0], recipe, weights, pool, plans, candidates, country, tuple(without or ()))
     else:
-        factory = _remote(backend, base_url, backend_key, plans)
+        factory = _remote(backend, base_url, backend_key, plans, country)
     set_up()
     run(make_app(settings, factory), settings, lambda line: typer.echo(visible(line)), not no_browser)
 
@@ -121,6 +121,7 @@ def _own(
     pool: str | None,
     plans: int | None,
     candidates: int | None,
+    country: str | None,
     without: tuple[str, ...],
 ) -> "Callable[[str], Listener]":
     """Our models by name; a mistyped one is told before anything starts."""
@@ -130,7 +131,7 @@ def _own(
         from listenwell.listener import Listener
 
         if name != first:
-            return Listener.load(name, without=without)
+            return Listener.load(name, country=country, without=without)
         return Listener.load(
             name,
             recipe=recipe,
@@ -138,6 +139,7 @@ def _own(
             pool=pool,
             plans=plans,
             candidates=candidates,
+            country=country,
             without=without,
         )
 
@@ -146,7 +148,7 @@ def _own(
 
 
 def _remote(
-    backend: str, base_url: str | None, key: str | None, plans: int | None
+    backend: str, base_url: str | None, key: str | None, plans: int | None, country: str | None
 ) -> "Callable[[str], Listener]":
     """Any model of an endpoint of OpenAI's kind, heard, chosen and guarded here."""
     from listenwell.errors import InputError, unknown_name
@@ -161,6 +163,6 @@ def _remote(
         from listenwell.serving.remote_listener import remote_listener
 
         config = RemoteConfig(base_url, name, key, **({} if plans is None else {"plans": plans}))
-        return remote_listener(Remote(config))
+        return remote_listener(Remote(config), country)
 
     return load

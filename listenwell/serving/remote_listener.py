@@ -4,11 +4,18 @@ from listenwell.listener import Listener
 from listenwell.serving.remote import Remote
 
 
-def remote_listener(speak: Remote) -> Listener:
-    """A listener whose words come from an endpoint, with the shipped annotators and ranker."""
+def remote_listener(speak: Remote, country: str | None = None) -> Listener:
+    """A listener whose words come from an endpoint, with the shipped annotators, ranker and guard."""
     from listenwell.annotators.annotator import Annotator
     from listenwell.annotators.replies import REPLY_HEADS
     from listenwell.choosing.choice import Choice
+    from listenwell.safety.guard import Guard
 
     annotator = Annotator.load(heads=("emotion", *REPLY_HEADS))
-    return Listener(speak, understand=annotator, plan=speak, choose=Choice.load(annotator=annotator))
+    return Listener(
+        speak,
+        understand=annotator,
+        plan=speak,
+        choose=Choice.load(annotator=annotator),
+        guard=Guard.load(country),
+    )

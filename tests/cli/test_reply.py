@@ -41,7 +41,7 @@ def test_json_is_one_object_with_every_part(call):
     assert list(data) == KEYS
     assert data["seed"] == 4
     assert data["candidates"] == [{"text": data["reply"]}]
-    assert (data["plan"], data["safety"]) == (None, None)
+    assert (data["plan"], data["safety"]["level"]) == (None, "none")
     assert data["emotion"][0]["label"] in ("sad", "devastated")
     assert data["emotion"][0]["probability"] > data["emotion"][1]["probability"] > 0
     assert data["timings"]["total"] > 0

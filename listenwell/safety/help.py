@@ -1,0 +1,83 @@
+"""Help lines by country, from one dated file: `help_lines.toml`."""
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from listenwell.errors import InputError
+from listenwell.records import Record
+
+FILE = Path(__file__).with_name("help_lines.toml")
+LOCAL_EMERGENCY = "your local emergency number"
+"""What is said where no number is known."""
+ALIASES = {"UK": "GB", "EL": "GR"}
+
+
+@dataclass(frozen=True)
+class HelpLine(Record):
+    """A line that people can call."""
+
+    country: str
+    """Two letters (ISO 3166-1)."""
+    name: str
+    number: str
+    hours: str | None = None
+    language: str | None = None
+
+
+@dataclass(frozen=True)
+class Help(Record):
+    """Where a person in one country finds help; without a country, what is good everywhere."""
+
+    directory: str
+    """The address of a directory of help lines."""
+    emergency: str
+    """A number, or LOCAL_EMERGENCY."""
+    checked: str
+    """When the table was last checked, as year-month-day."""
+    lines: tuple[HelpLine, ...] = ()
+    country: str | None = None
+
+
+def help_for(country: str | None = None, file: Path = FILE) -> Help:
+    """Where to find help.
+
+    Args:
+        country: two letters such as "NL", in any case; one without an entry gets the directory.
+        file: another table, such as an operator's own.
+    """
+    table = _table(file)
+    code = country_code(country) if country else None
+    emergency = table["emergency"]
+    return Help(
+        directory=table["directory"],
+        emergency=emergency["number"] if code in emergency["countries"] else LOCAL_EMERGENCY,
+        checked=str(table["checked"]),
+        lines=tuple(line for line in all_lines(file) if line.country == code),
+        country=code,
+    )
+
+
+def country_code(country: str) -> str:
+    """Two capital letters; what cannot be a country is an error."""
+    code = country.strip().upper()
+    code = ALIASES.get(code, code)
+    if len(code) != 2 or not (code.isascii() and code.isalpha()):
+        raise InputError(f"The country is {country!r}.", "Give two letters, such as US or NL.")
+    return code
+
+
+@cache
+def all_lines(file: Path = FILE) -> tuple[HelpLine, ...]:
+    """Every line of the table, in its order."""
+    return tuple(HelpLine.from_dict(line) for line in _table(file)["line"])
+
+
+@cache
+def _table(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"The help lines in {file} cannot be read: {error}.", "Mend the file.") from None

@@ -1,0 +1,65 @@
+"""The sentences that the crisis head learns from: our own, with [one|other] wordings in them.
+
+They are read into pairs of label and text; which wordings are taken is drawn with a seed.
+"""
+
+import random
+import re
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+from pathlib import Path
+
+from listenwell.errors import InputError
+from listenwell.safety.head import LABELS
+
+SENTENCES = Path(__file__).with_name("sentences.txt")
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+
+
+def taught(each: int, seed: int, file: Path = SENTENCES) -> Iterator[tuple[str, str]]:
+    """Label and text of every example.
+
+    Args:
+        each: how many wordings are taken of a line at most; all of them where it has fewer.
+        seed: which.
+        file: lines of sentences under lines "= label".
+    """
+    draw, label = random.Random(seed), ""
+    for number, raw in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("= "):
+            label = line[2:]
+            continue
+        if label not in LABELS:
+            raise InputError(
+                f"{file.name}:{number} stands under the label {label!r}.", f"Known: {', '.join(LABELS)}."
+            )
+        yield from ((label, text) for text in wordings(line, each, draw))
+
+
+def wordings(line: str, most: int, draw: random.Random) -> list[str]:
+    """Up to so many different wordings of a line, each choice made once in each."""
+    parts = _CHOICE.split(line)  # fixed, choices, fixed, choices, …, fixed
+    choices = [part.split("|") for part in parts[1::2]]
+    count = prod(map(len, choices))
+    if count <= most:
+        taken = [list(chosen) for chosen in product(*choices)]
+    else:
+        numbers = draw.sample(range(count), most)
+        taken = [_numbered(choices, number) for number in numbers]
+    return [" ".join(_filled(parts[::2], chosen).split()) for chosen in taken]
+
+
+def _numbered(choices: list[list[str]], number: int) -> list[str]:
+    found = list[str]()
+    for options in choices:
+        number, place = divmod(number, len(options))
+        found.append(options[place])
+    return found
+
+
+def _filled(fixed: list[str], chosen: list[str]) -> str:
+    return fixed[0] + "".join(choice + after for choice, after in zip(chosen, fixed[1:], strict=True))

@@ -1,0 +1,99 @@
+import re
+from datetime import date
+
+import pytest
+
+from listenwell.errors import InputError
+from listenwell.safety.answers import FALLBACKS, answer, answers, fallback, given_before
+from listenwell.safety.help import FILE, LOCAL_EMERGENCY, all_lines, help_for
+from listenwell.safety.patterns.base import KINDS
+from listenwell.safety.replies import faults
+
+NUMBERS = {
+    "US": "988",
+    "CA": "988",
+    "GB": "116 123",
+    "IE": "116 123",
+    "AU": "13 11 14",
+    "NZ": "1737",
+    "FR": "3114",
+    "DE": "0800 111 0 111",
+    "ES": "024",
+    "NL": "113",
+    "BR": "188",
+    "IN": "14416",
+    "ZA": "0800 567 567",
+}
+
+
+def test_the_table_holds_these_numbers_and_no_others():
+    assert {line.country: line.number for line in all_lines()} == NUMBERS
+    assert date.fromisoformat(help_for().checked)
+
+
+@pytest.mark.parametrize(("country", "number"), NUMBERS.items())
+def test_the_line_of_a_country_is_named(country, number):
+    found = help_for(country.lower())
+    assert [line.number for line in found.lines] == [number]
+    for kind in ("suicide", "self_harm", "someone_else"):
+        assert number in answer(kind, found) and number in answer(kind, found, again=True)
+
+
+def test_emergency_numbers():
+    assert help_for("NL").emergency == help_for("IT").emergency == "112"
+    assert help_for("US").emergency == help_for("JP").emergency == help_for().emergency == LOCAL_EMERGENCY
+    assert help_for("IT").lines == ()
+    assert help_for("uk") == help_for("GB")
+
+
+@pytest.mark.parametrize("country", ["Netherlands", "1", "N1", "ÄÖ", "   "])
+def test_what_is_no_country_is_an_error(country):
+    with pytest.raises(InputError, match="The country is"):
+        help_for(country)
+
+
+def test_an_operators_own_table(tmp_path):
+    own = tmp_path / "lines.toml"
+    own.write_text(FILE.read_text(encoding="utf-8").replace('number = "1737"', 'number = "0000"'), "utf-8")
+    assert help_for("NZ", own).lines[0].number == "0000"
+    own = tmp_path / "broken.toml"
+    own.write_text("[")
+    with pytest.raises(InputError, match="cannot be read"):
+        help_for("NZ", own)
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("country", [None, "NL", "US"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_answer_is_whole_says_where_help_is_and_passes_our_own_filter(kind, country, again):
+    found = help_for(country)
+    text = answer(kind, found, again)
+    assert "{" not in text and found.emergency in text
+    assert kind == "emergency" or found.directory in text
+    assert again or "I am a program" in text
+    assert not re.search(r"\b(I promise|don't worry|everything will be)\b", text)
+    assert not faults(text)
+    assert len(text) < 1000
+
+
+def test_the_second_answer_of_a_kind_is_shorter():
+    first = answer("suicide", help_for("NL"))
+    assert given_before("suicide", ["Hello!", first])
+    assert not given_before("abuse", [first]) and not given_before("suicide", ["Hello!"])
+    assert len(answer("suicide", help_for("NL"), again=True)) < len(first)
+
+
+def test_a_missing_answer_is_named(tmp_path):
+    own = tmp_path / "answers.toml"
+    own.write_text('[first]\nsuicide = ["a"]\n')
+    with pytest.raises(InputError, match="has no first answer to self_harm"):
+        answers(own)
+
+
+def test_fallbacks_do_not_repeat_while_there_are_others():
+    said = []
+    for _ in FALLBACKS:
+        said.append(fallback(said))
+    assert sorted(said) == sorted(FALLBACKS)
+    assert fallback(said) == FALLBACKS[0]
+    assert not any(faults(text) for text in FALLBACKS)

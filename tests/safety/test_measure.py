@@ -1,0 +1,66 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from listenwell.errors import InputError
+from listenwell.evaluation.ledger import read_result
+from listenwell.safety.crisis import Detector
+from listenwell.safety.measure import Labelled, measured, report, table
+from tests.conftest import ROOT
+
+DETECTOR = Detector.load()
+SENTENCES = [
+    Labelled("I want to kill myself.", True, "direct", "suicide"),
+    Labelled("My dad beats me.", True, "abuse", "suicide"),  # the wrong kind, so that it is counted
+    Labelled("Grey clouds gather, as they say.", True, "veiled", "suicide", held_out=True),
+    Labelled("I would never kill myself.", False, "past", held_out=True),
+    Labelled("Nice weather.", False, "everyday"),
+]
+
+
+def run(*arguments, **settings):
+    command = [sys.executable, "-m", "listenwell.safety", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **settings)
+
+
+def test_figures_by_hand():
+    figures = measured(DETECTOR, SENTENCES)
+    assert figures["recall"] == pytest.approx(200 / 3)
+    assert figures["false alarms"] == 0
+    assert figures["concerns among the others"] == 50
+    assert figures["right kind"] == 50
+    with pytest.raises(InputError):
+        measured(DETECTOR, SENTENCES[:2])
+
+
+def test_a_report_has_every_part():
+    found = report(DETECTOR, SENTENCES)
+    assert list(found["figures"]) == ["all", "held out", "tuned on"]
+    assert found["figures"]["held out"]["recall"] == 0
+    assert found["categories"]["past"] == {"sentences": 1, "concern": 1}
+    assert "| all | 5 | 3 | 66.7 | 0.0 | 50.0 |" in table(found)
+
+
+def test_the_command_writes_json(tmp_path):
+    file = tmp_path / "list.jsonl"
+    file.write_text("\n".join(one.to_json() for one in SENTENCES), encoding="utf-8")
+    figures = json.loads(run("list", file, "--keep", tmp_path / "results").stdout)["figures"]
+    assert figures["all"]["recall"] == 66.67
+    kept = {result.split: result for result in map(read_result, (tmp_path / "results").glob("*.json"))}
+    assert set(kept) == set(figures)
+    assert kept["all"].count == 5 and kept["held out"].metric("recall") == 0
+    assert kept["all"].metric("recall") == pytest.approx(200 / 3)
+    assert str(tmp_path) not in kept["all"].to_json()
+    missing = run("list", tmp_path / "none.jsonl")
+    assert missing.returncode == 1 and "Traceback" not in missing.stderr
+
+
+def test_corpora_and_released_replies(samples):
+    figures = json.loads(run("corpus", "epitome", "train").stdout)
+    assert figures["replies"] >= figures["alarms"]["texts"] > 0
+    assert set(figures["faults"]) > {"insult", "any"}
+    (peers,) = samples.glob("peers/*mime*")
+    assert "MIME greedy" in json.loads(run("peers", peers).stdout)["faults"]
+    assert "no conversations" in run("corpus", "goemotions", "train").stderr
