@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from listenwell.annotators.model import KIND, EarConfig
+from listenwell.annotators.config import KIND, EarConfig
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.recipe import read_recipe
 from listenwell.records import dumps

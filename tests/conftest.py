@@ -56,9 +56,10 @@ def tiny_encoder(tmp_path_factory):
 def installed_encoder(tiny_encoder, monkeypatch):
     """The tiny encoder stands where the real one is installed."""
     installed = {ENCODER: tiny_encoder}
-    monkeypatch.setattr(
-        "listenwell.runtime.encoder.find_weights", lambda base, folder=None: folder or installed[base]
-    )
+    for module in ("runtime.encoder", "annotators.light_encoder"):  # torch's, and onnxruntime's
+        monkeypatch.setattr(
+            f"listenwell.{module}.find_weights", lambda base, folder=None: folder or installed[base]
+        )
     return tiny_encoder
 
 

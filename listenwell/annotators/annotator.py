@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.annotators import WINDOW
+from listenwell.annotators.config import KIND, EarConfig, probabilities
+from listenwell.annotators.engine import AUTO, ONNX, TORCH, choose_engine
 from listenwell.annotators.heads import (
     CONTEXT,
     EMOTION_GROUP,
@@ -23,16 +25,18 @@ from listenwell.annotators.heads import (
     UTTERANCE,
     Head,
 )
-from listenwell.annotators.inference import Heard, hear
-from listenwell.annotators.model import Ear, load_ear, probabilities
+from listenwell.annotators.inference import Heard, Hears, hear
+from listenwell.annotators.light import load_light_ear
+from listenwell.annotators.light_encoder import base_folder, runs_on_onnx
 from listenwell.annotators.rationales import shown_parts
 from listenwell.annotators.turn_factors import with_factors
 from listenwell.annotators.views import View, context_view, encode_views
-from listenwell.checkpoint import MANIFEST, find_checkpoint
+from listenwell.checkpoint import MANIFEST, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue, Reading, Scored
 from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.files import hash_files
 from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
+from listenwell.records import build
 from listenwell.runtime.text import Vocabulary
 from listenwell.weights import HUB_FILES, find_weights
 
@@ -52,7 +56,9 @@ class _Asked:
 class Annotator:
     """One or more ears; each head is asked of the first that has it."""
 
-    def __init__(self, ears: Sequence[tuple[Ear, Vocabulary]], heads: Sequence[str] | None, key: str) -> None:
+    def __init__(
+        self, ears: Sequence[tuple[Hears, Vocabulary]], heads: Sequence[str] | None, key: str
+    ) -> None:
         self._ears = tuple(ears)
         owner: dict[str, int] = {}
         for number, (ear, _) in enumerate(self._ears):
@@ -69,7 +75,12 @@ class Annotator:
 
     @classmethod
     def load(
-        cls, folder: Path | None = None, heads: Sequence[str] | None = None, weights: Path | None = None
+        cls,
+        folder: Path | None = None,
+        heads: Sequence[str] | None = None,
+        weights: Path | None = None,
+        engine: str = AUTO,
+        precision: str = "int8",
     ) -> "Annotator":
         """The shipped annotators, or those of a folder.
 
@@ -77,16 +88,24 @@ class Annotator:
             folder: a checkpoint of an ear, or a folder of several.
             heads: only these; names of `heads.HEADS`.
             weights: the encoder's own folder, where it is not the installed one.
+            engine: "onnx", "torch", or "auto": onnxruntime where it is installed and can run the ear.
+            precision: of onnx, "int8" or "fp32"; torch is always exact.
         """
         for name in heads or ():
             if name not in HEADS:
                 raise unknown_name("head", name, HEADS)
         folders = find_ears(folder or SHIPPED)
-        ears = [load_ear(place, weights) for place in folders]
+        ears, engines = [], []
+        for place in folders:
+            ear, vocabulary, runs_on = _load_ear(place, weights, engine, precision)
+            ears.append((ear, vocabulary))
+            engines.append(runs_on)
         key = hash_files(place / MANIFEST for place in folders)
         if weights is not None:  # the checkpoints' own sums say nothing of another encoder
             encoder = find_weights(ears[0][0].config.base, weights)
             key += hash_files(encoder / name for name in HUB_FILES)
+        if any(engines):  # another engine rounds otherwise
+            key += ", ".join(engines)
         return cls(ears, heads, key)
 
     def annotate(self, dialogue: Dialogue, top: int = 5) -> Dialogue:
@@ -159,6 +178,19 @@ class Annotator:
                     if head == "emotion":
                         turn[EMOTION_GROUP] = Reading(EMOTION_GROUP, _groups(row, top))
         return [[[turn[name] for name in ORDER if name in turn] for turn in turns] for turns in found]
+
+
+def _load_ear(
+    folder: Path, weights: Path | None, engine: str, precision: str
+) -> tuple[Hears, Vocabulary, str]:
+    """An ear, its vocabulary, and for keys what runs it; nothing where torch does."""
+    config = build(EarConfig, open_checkpoint(folder, KIND).config())
+    fits = engine != TORCH and runs_on_onnx(base_folder(config.base, weights))
+    if choose_engine(engine, f"The annotator on {config.base}", fits) == ONNX:
+        return *load_light_ear(folder, weights, precision), f"{ONNX} {precision}"
+    from listenwell.annotators.model import load_ear
+
+    return *load_ear(folder, weights), ""
 
 
 def find_ears(folder: Path) -> list[Path]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.model import probabilities
 
 
 def fit_temperature(logits: np.ndarray, targets: np.ndarray, head: str) -> float:

@@ -1,35 +1,72 @@
-"""Running an ear over many texts: batches of like length, each text once, whatever is asked of it."""
+"""Running an ear over many texts: batches of like length, each text once, whatever is asked of it.
+
+Arrays go in and come out: which engine an ear runs on is its own affair. Imports no torch.
+"""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-import torch
 
-from listenwell.annotators.model import Ear
+from listenwell.annotators.config import EarConfig
 from listenwell.annotators.views import Input
 
 CPU_TOKENS, GPU_TOKENS = 512, 65_536
 """Tokens in a batch, padding included; on a CPU small batches stay in its caches: 512 was the fastest."""
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Texts as the rows of arrays, a text a row."""
+
+    tokens: np.ndarray  # (rows, length) int64, like the next three
+    types: np.ndarray  # 1 for the listener's words
+    positions: np.ndarray  # the place inside the text
+    segments: np.ndarray  # 1 where the text is, 0 in padding
+    owners: np.ndarray  # (rows * length,) int64: the row of each place; padding's is the number of rows
+    starts: np.ndarray  # (rows,) int64: the flat place of each text's first token
+    marked: tuple[tuple[int, int, int], ...]
+    """Rows whose words are to be marked, each with its first word and the place after its last."""
+
+
+class Hears(Protocol):
+    """An ear on some engine: `model.Ear` on torch, `light.LightEar` on onnxruntime."""
+
+    config: EarConfig
+
+    @property
+    def width(self) -> int:
+        """Of its encoder's vectors."""
+        ...
+
+    @property
+    def tokens_at_once(self) -> int:
+        """How many tokens of a batch, padding included, it reads fastest."""
+        ...
+
+    def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The vector of each text (rows, width) float32; for each marked one how likely its words show each
+        marked head's level (words, marked heads)."""
+        ...
+
+    def answers(self, pooled: np.ndarray, head: str) -> np.ndarray:
+        """Scores of a head's labels for such vectors: (texts, labels) float32."""
+        ...
+
+
 class Heard:
     """What an ear made of some texts; heads are asked afterwards, which costs next to nothing."""
 
-    def __init__(self, ear: Ear, pooled: torch.Tensor, words: dict[int, np.ndarray]) -> None:
-        self._ear, self._pooled, self._words = ear, pooled, words
+    def __init__(self, ear: Hears, pooled: np.ndarray, words: dict[int, np.ndarray]) -> None:
+        self._ear, self._words = ear, words
+        self.pooled = pooled
+        """The encoder's vector of each text: (texts, width) float32."""
 
     def logits(self, head: str, places: Sequence[int] | None = None) -> np.ndarray:
         """Scores of a head's labels (places, labels), for some of the texts or all."""
-        chosen = self._pooled if places is None else self._pooled[torch.tensor(places, dtype=torch.long)]
-        with torch.inference_mode():
-            found: np.ndarray = self._ear.logits(chosen, head).float().cpu().numpy()
-        return found
-
-    @property
-    def pooled(self) -> np.ndarray:
-        """The encoder's vector of each text: (texts, width) float32."""
-        found: np.ndarray = self._pooled.float().cpu().numpy()
-        return found
+        chosen = self.pooled if places is None else self.pooled[np.asarray(places, np.int64)]
+        return self._ear.answers(chosen, head)
 
     def words(self, place: int) -> np.ndarray:
         """How likely each word piece of the last turn shows each marked head's level: (pieces, heads)."""
@@ -37,7 +74,7 @@ class Heard:
 
 
 def hear(
-    ear: Ear,
+    ear: Hears,
     inputs: Sequence[Input],
     marked: Collection[int] = (),
     advance: Callable[[int], None] | None = None,
@@ -50,22 +87,14 @@ def hear(
         marked: numbers of the inputs whose words are to be marked.
         advance: is told how many inputs were done, batch by batch.
     """
-    device = next(ear.parameters()).device
-    on_gpu = device.type == "cuda"
-    pooled = torch.zeros(len(inputs), int(ear.encoder.config.hidden_size), device=device)
+    pooled = np.zeros((len(inputs), ear.width), np.float32)
     words: dict[int, np.ndarray] = {}
-    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
-        for places in like_lengths([len(given) for given in inputs], GPU_TOKENS if on_gpu else CPU_TOKENS):
-            chosen = [inputs[place] for place in places]
-            states, vectors = _forward(ear, chosen, device)
-            pooled[torch.tensor(places, device=device)] = vectors
-            for row, place in enumerate(places):
-                if place in marked:
-                    first, end = inputs[place].last
-                    found = ear.word_logits(states[row, first:end]).sigmoid().float().cpu()
-                    words[place] = found.numpy()
-            if advance:
-                advance(len(places))
+    for places in like_lengths([len(given) for given in inputs], ear.tokens_at_once):
+        rows = [row for row, place in enumerate(places) if place in marked]
+        pooled[places], found = ear.listen(_laid_out([inputs[place] for place in places], rows))
+        words |= {places[row]: chances for row, chances in zip(rows, found, strict=True)}
+        if advance:
+            advance(len(places))
     return Heard(ear, pooled, words)
 
 
@@ -84,16 +113,20 @@ def like_lengths(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-def _forward(ear: Ear, inputs: Sequence[Input], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """States (rows, length, width) and pooled vectors (rows, width), a text a row."""
+def _laid_out(inputs: Sequence[Input], marked: Sequence[int]) -> Batch:
+    """Texts as rows, filled up to the longest."""
     rows, width = len(inputs), max(map(len, inputs))
     tokens, types = np.zeros((rows, width), np.int64), np.zeros((rows, width), np.int64)
     segments, owners = np.zeros((rows, width), np.int64), np.full((rows, width), rows, np.int64)
     for row, given in enumerate(inputs):
         tokens[row, : len(given)], types[row, : len(given)] = given.tokens, given.types
         segments[row, : len(given)], owners[row, : len(given)] = 1, row
-    positions = np.broadcast_to(np.arange(width), (rows, width)).copy()
-    given_tensors = (torch.from_numpy(array).to(device) for array in (tokens, types, positions, segments))
-    states = ear.states(*given_tensors)
-    starts = torch.arange(rows, device=device) * width
-    return states, ear.pooled(states, torch.from_numpy(owners.reshape(-1)).to(device), starts)
+    return Batch(
+        tokens,
+        types,
+        np.broadcast_to(np.arange(width), (rows, width)).copy(),
+        segments,
+        owners.reshape(-1),
+        np.arange(rows) * width,
+        tuple((row, *inputs[row].last) for row in marked),
+    )

@@ -4,7 +4,7 @@ The encoder's states of a text are pooled into one vector h; a head is a linear 
 mechanisms can also mark words: a linear layer on each state of the reply (EPITOME §4's rationales).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,48 +12,12 @@ import numpy as np
 import torch
 
 from listenwell import checkpoint
+from listenwell.annotators.config import KIND, EarConfig, no_marks
 from listenwell.annotators.heads import HEADS
-from listenwell.errors import InputError
-from listenwell.records import Record, build, dumps
+from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, Batch
+from listenwell.records import build, dumps
 from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
-
-KIND = "ear"
-POOLINGS = ("mean", "first", "last")
-
-
-@dataclass(frozen=True)
-class EarConfig(Record):
-    """What an ear is made of."""
-
-    base: str
-    """The encoder, a name of `weights.BASE_MODELS`."""
-    heads: tuple[str, ...]
-    """Names of `heads.HEADS`."""
-    pooling: str = "mean"
-    """mean over all states, or the first or last of them."""
-    limit: int = 256
-    """Tokens it reads at most."""
-    marks_words: bool = False
-    """Whether heads of levels also mark the words that show them."""
-    temperatures: tuple[tuple[str, float], ...] = ()
-    """By head; logits are divided by it before the softmax (Guo et al. 2017)."""
-
-    def __post_init__(self) -> None:
-        for name in self.heads:
-            if name not in HEADS:
-                raise InputError(f"There is no head {name!r}.", f"The heads: {', '.join(HEADS)}.")
-        if self.pooling not in POOLINGS:
-            raise InputError(f"pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
-
-    def temperature(self, head: str) -> float:
-        """The head's temperature; 1 where none was fitted."""
-        return dict(self.temperatures).get(head, 1.0)
-
-    @property
-    def marked(self) -> tuple[str, ...]:
-        """Heads that mark words, in order."""
-        return tuple(name for name in self.heads if HEADS[name].view == "reply") if self.marks_words else ()
 
 
 class Ear(torch.nn.Module):  # type: ignore[misc]
@@ -61,20 +25,54 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, encoder: Any, config: EarConfig, dropout: float = 0.0) -> None:  # noqa: ANN401
         super().__init__()
-        if config.limit > (places := int(encoder.config.max_position_embeddings)):
-            raise InputError(
-                f"The ear's limit is {config.limit} tokens, but its encoder reads {places}.",
-                "Lower the limit.",
-            )
+        config.check_room(int(encoder.config.max_position_embeddings))
         self.config = config
         self.encoder = encoder
-        width = int(encoder.config.hidden_size)
+        width = self.width
         self.dropout = torch.nn.Dropout(dropout)
         self.heads = torch.nn.ModuleDict(
             {name: torch.nn.Linear(width, len(HEADS[name].labels)) for name in config.heads}
         )
         self.words = torch.nn.Linear(width, len(config.marked)) if config.marked else None
         self._causal = encoder.config.model_type != "bert"
+
+    @property
+    def width(self) -> int:
+        """Of the encoder's vectors."""
+        return int(self.encoder.config.hidden_size)
+
+    @property
+    def tokens_at_once(self) -> int:
+        """How many tokens of a batch are read fastest where the weights are."""
+        return GPU_TOKENS if self._device.type == "cuda" else CPU_TOKENS
+
+    def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
+        """What `inference.Hears` promises; on a GPU the encoder runs in bfloat16."""
+        device = self._device
+        arrays = (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts)
+        *given, owners, starts = (torch.from_numpy(array).to(device) for array in arrays)
+        with (
+            torch.inference_mode(),
+            torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
+        ):
+            states = self.states(*given)
+            words = [
+                self.word_logits(states[row, first:end]).sigmoid().float().cpu().numpy()
+                for row, first, end in batch.marked
+            ]
+            return self.pooled(states, owners, starts).float().cpu().numpy(), words
+
+    def answers(self, pooled: np.ndarray, head: str) -> np.ndarray:
+        """Scores of a head's labels, without its temperature: (texts, labels) float32."""
+        with torch.inference_mode():
+            found: np.ndarray = (
+                self.logits(torch.from_numpy(pooled).to(self._device), head).float().cpu().numpy()
+            )
+        return found
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.parameters()).device
 
     def states(
         self, tokens: torch.Tensor, types: torch.Tensor, positions: torch.Tensor, segments: torch.Tensor
@@ -129,7 +127,7 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """How much each place shows each marked head's level: (places, marked heads)."""
         if self.words is None:
-            raise InputError("This ear marks no words.", "Train one with marks_words.")
+            raise no_marks()
         found: torch.Tensor = self.words(states.float())
         return found
 
@@ -158,12 +156,3 @@ def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary
 def with_temperatures(ear: Ear, temperatures: dict[str, float]) -> None:
     """Give the ear fitted temperatures."""
     ear.config = replace(ear.config, temperatures=tuple(sorted(temperatures.items())))
-
-
-def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarray:
-    """Calibrated probabilities of a head's labels: (pieces, labels)."""
-    scaled = logits / temperature
-    if HEADS[head].several:
-        return np.asarray(np.exp(-np.logaddexp(0.0, -scaled)))  # 1 / (1 + exp(−x)), which overflows
-    shifted = np.exp(scaled - scaled.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))

@@ -13,10 +13,10 @@ import numpy as np
 
 from listenwell.annotators.bag import KIND as BAG
 from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.config import KIND as EAR
 from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import Heard, hear
-from listenwell.annotators.model import KIND as EAR
 from listenwell.annotators.model import Ear, load_ear
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of

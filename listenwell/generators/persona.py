@@ -5,6 +5,7 @@ A listener may have up to 100 sentences about itself (PEC §3), and a small mode
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -112,28 +113,68 @@ class Relevance:
         return self._encode
 
 
-def sentence_encoder(base: str = ENCODER) -> Encode:
-    """A sentence encoder on the CPU: the mean of the last layer at length 1 (Reimers & Gurevych 2019)."""
-    import torch
+def sentence_encoder(base: str = ENCODER, engine: str = "auto", precision: str = "int8") -> Encode:
+    """A sentence encoder on the CPU: the mean of the last layer at length 1 (Reimers & Gurevych 2019).
 
-    from listenwell.runtime.encoder import load_encoder
+    Args:
+        base: a name of `weights.BASE_MODELS`.
+        engine: "onnx", "torch", or "auto": onnxruntime where it is installed.
+        precision: of onnx, "int8" or "fp32"; torch is always exact.
+    """
+    from listenwell.annotators.engine import ONNX, choose_engine
+    from listenwell.annotators.light_encoder import base_folder, runs_on_onnx
     from listenwell.runtime.text import Vocabulary
 
-    model, folder = load_encoder(base)
-    model.eval()
-    vocabulary, longest = Vocabulary.from_folder(folder), min(_LONGEST, model.config.max_position_embeddings)
+    folder = base_folder(base)
+    chosen = choose_engine(engine, f"The encoder {base}", runs_on_onnx(folder))
+    states, places = _onnx_states(folder, precision) if chosen == ONNX else _torch_states(base, folder)
+    vocabulary, longest = Vocabulary.from_folder(folder), min(_LONGEST, places)
     begin, end = vocabulary.special("[CLS]"), vocabulary.special("[SEP]")
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         rows = [[begin, *pieces[: longest - 2], end] for pieces in vocabulary.encode_many(texts)]
-        tokens = torch.zeros(len(rows), max(map(len, rows), default=0), dtype=torch.long)
-        mask = torch.zeros_like(tokens)
+        tokens = np.zeros((len(rows), max(map(len, rows), default=0)), np.int64)
+        mask = np.zeros_like(tokens)
         for number, row in enumerate(rows):
-            tokens[number, : len(row)], mask[number, : len(row)] = torch.tensor(row), 1
-        with torch.inference_mode():
-            states = model(input_ids=tokens, attention_mask=mask).last_hidden_state
-            means = (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-            found: np.ndarray = torch.nn.functional.normalize(means, dim=1).numpy()
-        return found
+            tokens[number, : len(row)], mask[number, : len(row)] = row, 1
+        sums = (states(tokens, mask) * mask[:, :, None]).sum(axis=1)
+        means = sums / mask.sum(axis=1, keepdims=True)
+        found: np.ndarray = means / np.linalg.norm(means, axis=1, keepdims=True)
+        return found.astype(np.float32)
 
     return encode
+
+
+_States = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Tokens (rows, length) and where they are (rows, length) to states (rows, length, width)."""
+
+
+def _onnx_states(folder: Path, precision: str) -> tuple[_States, int]:
+    """What runs the encoder, and how many tokens a text may have."""
+    from listenwell.runtime.onnx.encoder import OnnxEncoder
+
+    encoder = OnnxEncoder.load(folder, precision=precision)
+
+    def states(tokens: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        places = np.broadcast_to(np.arange(tokens.shape[1]), tokens.shape)
+        return encoder.states(tokens, np.zeros_like(tokens), places, mask)
+
+    return states, encoder.positions
+
+
+def _torch_states(base: str, folder: Path) -> tuple[_States, int]:
+    """The same with torch."""
+    import torch
+
+    from listenwell.runtime.encoder import load_encoder
+
+    model, _ = load_encoder(base, folder)
+    model.eval()
+
+    def states(tokens: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            given = {"input_ids": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask)}
+            found: np.ndarray = model(**given).last_hidden_state.numpy()
+        return found
+
+    return states, int(model.config.max_position_embeddings)

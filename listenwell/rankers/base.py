@@ -1,11 +1,14 @@
 """What all rankers share: words as tensors, states, and sums, maxima and attention that never see padding."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.inputs import Text
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,29 @@ class Ranker(torch.nn.Module):  # type: ignore[misc]
         known = masked_mean(persona.values, persona.mask)
         has = persona.mask.any(dim=1, keepdim=True)
         return torch.where(has, (vector + known) / 2, vector)
+
+    # What `witness.Scores` asks for: arrays in, arrays out.
+    def score_texts(
+        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ) -> np.ndarray:
+        """Every reply for every context: (contexts, replies) float32."""
+        from listenwell.rankers.inference import score
+
+        return score(self, contexts, personas, replies)
+
+    def reply_vectors(
+        self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """(replies, width) float32"""
+        from listenwell.rankers.inference import reply_vectors
+
+        return reply_vectors(self, replies, advance)
+
+    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+        """(contexts, width) float32"""
+        from listenwell.rankers.inference import context_vectors
+
+        return context_vectors(self, contexts, personas)
 
 
 def choice_losses(scores: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:

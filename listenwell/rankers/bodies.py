@@ -8,11 +8,8 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from listenwell.rankers.base import Words
-from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.config import HEADS, INNER, LAYERS, WIDTH, RankerConfig
 from listenwell.runtime.encoder import load_encoder
-
-LAYERS, HEADS, WIDTH, INNER = 4, 6, 300, 1200
-"""EmpatheticDialogues' retrieval Transformer (§4.2)."""
 
 
 class EncoderBody(torch.nn.Module):  # type: ignore[misc]

@@ -7,10 +7,8 @@ import torch
 
 from listenwell.rankers.base import Ranker, States, choice_losses, masked_mean
 from listenwell.rankers.bi import FIRST_SCALE
-from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.config import PARTS, RankerConfig
 
-PARTS = ("hop 0", "max", "mean", "hop 2", "hop 3")
-"""What can stand in the concatenations: hop 1 pooled in two ways, and the later hops."""
 FIRST_WEIGHTS = {"hop 0": FIRST_SCALE, "max": 0.1, "mean": 0.5, "hop 2": 0.5, "hop 3": 0.5}
 """Where learned weights begin: each part's products are then about as large as a bi-encoder's."""
 

@@ -6,9 +6,19 @@ from listenwell.errors import InputError, unknown_name
 from listenwell.rankers import RANKERS
 from listenwell.records import Record
 
+KIND = "ranker"
+"""The kind of its checkpoints."""
+PRECISION = "fp32"
+"""Of rankers on onnxruntime. Replies that score nearly alike change places when weights are rounded: in int8
+the first of 100 is another one more often than 1 time in 100, for an eighth of the time
+(benchmarks/results/light_parity.json)."""
 BODIES = ("pretrained", "transformer", "words")
 POOLINGS = ("max", "mean", "both")
 HOPS = (0, 1, 2, 3)
+PARTS = ("hop 0", "max", "mean", "hop 2", "hop 3")
+"""What can stand in CoBERT's concatenations: hop 1 pooled in two ways, and the other hops."""
+LAYERS, HEADS, WIDTH, INNER = 4, 6, 300, 1200
+"""EmpatheticDialogues' retrieval Transformer (§4.2), the body `transformer`."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,20 @@ class RankerConfig(Record):
         _at_least("ranker.persona", self.persona, 0)
         for name in ("context_tokens", "persona_tokens", "reply_tokens"):
             _at_least(f"ranker.{name}", getattr(self, name), 8)
+
+    def check_room(self, places: int, together: bool = False) -> None:
+        """An error if an encoder has fewer places than the ranker's texts have tokens.
+
+        Args:
+            places: how many tokens the encoder reads at most.
+            together: whether it reads persona, context and reply one after the other.
+        """
+        lengths = (self.persona_tokens, self.context_tokens, self.reply_tokens)
+        if (longest := sum(lengths) if together else max(lengths)) > places:
+            raise InputError(
+                f"The ranker reads texts of {longest} tokens, but its encoder {places} at most.",
+                "Lower ranker.context_tokens, persona_tokens or reply_tokens.",
+            )
 
 
 def _at_least(name: str, value: int, least: int) -> None:

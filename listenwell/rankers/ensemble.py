@@ -11,9 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
+from listenwell.annotators.engine import TORCH
 from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
+from listenwell.rankers.config import PRECISION
 from listenwell.rankers.witness import RankerWitness, Witness
 from listenwell.records import Record, build
 
@@ -48,28 +50,32 @@ class Ensemble:
         return total
 
 
-def load_witness(folder: Path, weights: Path | None = None) -> Witness:
+def load_witness(
+    folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
+) -> Witness:
     """Whatever a checkpoint holds: an ensemble, a ranker, or a generator that ranks by likelihood.
 
     Args:
         folder: the checkpoint, or a training run that holds one as `best`.
         weights: the encoder's own folder, where it is not the installed one.
+        engine: of rankers, "torch", which results are measured with, "onnx" or "auto".
+        precision: of onnx, "fp32" or "int8", which is smaller.
     """
     saved = open_checkpoint(find_checkpoint(folder))
     if saved.kind == KIND:
-        return _load_ensemble(saved, weights)
+        return _load_ensemble(saved, weights, engine, precision)
     if saved.kind == "causal":
         from listenwell.rankers.likelihood import Likelihood
 
         return Likelihood.load(saved.folder)
-    return RankerWitness.load(saved.folder, weights)
+    return RankerWitness.load(saved.folder, weights, engine, precision)
 
 
-def _load_ensemble(saved: Checkpoint, weights: Path | None) -> Ensemble:
+def _load_ensemble(saved: Checkpoint, weights: Path | None, engine: str, precision: str) -> Ensemble:
     config = build(EnsembleConfig, saved.config())
     # Only what the checkpoint lists is a member: a name never leads out of its folder.
     folders = [saved.path(f"{name}/{MANIFEST}").parent for name, _ in config.members]
-    members = [load_witness(folder, weights) for folder in folders]
+    members = [load_witness(folder, weights, engine, precision) for folder in folders]
     return Ensemble(members, [weight for _, weight in config.members])
 
 

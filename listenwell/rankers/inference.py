@@ -64,6 +64,23 @@ def score(
     return match(ranker, states_of(ranker, contexts), persona, states_of(ranker, replies))
 
 
+def reply_vectors(
+    ranker: Ranker, replies: Sequence[Text], advance: Callable[[int], None] | None = None
+) -> np.ndarray:
+    """(replies, width) float32; their inner products with `context_vectors` are first scores."""
+    with torch.inference_mode():
+        found = ranker.vectors(states_of(ranker, replies, advance))
+    return np.asarray(found.float().cpu().numpy())
+
+
+def context_vectors(ranker: Ranker, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+    """(contexts, width) float32"""
+    with torch.inference_mode():
+        persona = states_of(ranker, personas) if any(map(len, personas)) else None
+        found = ranker.asked(states_of(ranker, contexts), persona)
+    return np.asarray(found.float().cpu().numpy())
+
+
 def match(ranker: Ranker, context: States, persona: States | None, replies: States) -> np.ndarray:
     """The same for states that are known, in parts that fit into memory."""
     device = context.values.device

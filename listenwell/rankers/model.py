@@ -3,17 +3,14 @@
 from pathlib import Path
 
 from listenwell.checkpoint import open_checkpoint
-from listenwell.errors import InputError
 from listenwell.rankers import RANKERS
 from listenwell.rankers.base import Ranker
 from listenwell.rankers.bodies import EncoderBody, make_body
-from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inputs import Inputs
 from listenwell.records import build, dumps
 from listenwell.runtime.encoder import load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
-
-KIND = "ranker"
 
 
 def make_ranker(
@@ -23,13 +20,7 @@ def make_ranker(
     body, folder = make_body(config, weights, dropout)
     ranker: type[Ranker] = RANKERS.load(config.model)
     if isinstance(body, EncoderBody):
-        lengths = (config.persona_tokens, config.context_tokens, config.reply_tokens)
-        longest = sum(lengths) if ranker.reads_pairs else max(lengths)
-        if longest > (places := int(body.encoder.config.max_position_embeddings)):
-            raise InputError(
-                f"The ranker reads texts of {longest} tokens, but its encoder {places} at most.",
-                "Lower ranker.context_tokens, persona_tokens or reply_tokens.",
-            )
+        config.check_room(int(body.encoder.config.max_position_embeddings), ranker.reads_pairs)
     return ranker(config, body), folder
 
 

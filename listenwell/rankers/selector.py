@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from listenwell.annotators.engine import AUTO
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import CheckpointError
+from listenwell.rankers.config import PRECISION
 from listenwell.rankers.ensemble import Ensemble, load_witness
 from listenwell.rankers.witness import RankerWitness, Witness
 
@@ -26,14 +28,22 @@ class Selector:
         self.name, self.key = witness.name, witness.key
 
     @classmethod
-    def load(cls, folder: Path | None = None, weights: Path | None = None) -> "Selector":
+    def load(
+        cls,
+        folder: Path | None = None,
+        weights: Path | None = None,
+        engine: str = AUTO,
+        precision: str = PRECISION,
+    ) -> "Selector":
         """The shipped ranker, or one of your own.
 
         Args:
             folder: a checkpoint, or a training run that holds one as `best`.
             weights: the encoder's own folder, where it is not the installed one.
+            engine: "onnx", "torch", or "auto": onnxruntime where it is installed and can run the ranker.
+            precision: of onnx, "fp32" or "int8", which is smaller; torch is always exact.
         """
-        return cls(load_witness(folder or SHIPPED, weights))
+        return cls(load_witness(folder or SHIPPED, weights, engine, precision))
 
     @property
     def width(self) -> int:

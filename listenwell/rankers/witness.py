@@ -3,19 +3,20 @@
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from listenwell.annotators.engine import ONNX, TORCH, choose_engine
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
 from listenwell.files import hash_files
+from listenwell.rankers.config import KIND, PRECISION, RankerConfig
+from listenwell.rankers.inputs import Inputs, Text
+from listenwell.rankers.light import load_light_ranker, runs_light
+from listenwell.records import build
 from listenwell.weights import HUB_FILES, find_weights
-
-if TYPE_CHECKING:
-    from listenwell.rankers.base import Ranker
-    from listenwell.rankers.inputs import Inputs
 
 
 class Witness(Protocol):
@@ -23,11 +24,41 @@ class Witness(Protocol):
 
     name: str
     key: str
-    """sha256 over what shapes the scores. Not where they are made: those of a GPU and of a CPU differ by
-    rounding only, and share a key."""
+    """sha256 over what shapes the scores, also the engine where it is not torch. Not where they are made:
+    those of a GPU and of a CPU differ by rounding only, and share a key."""
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """Every reply for every context: (contexts, replies) float32, the higher the better."""
+        ...
+
+
+class Scores(Protocol):
+    """A ranker on some engine: `base.Ranker` on torch, `light.LightRanker` on onnxruntime."""
+
+    @property
+    def gives_vectors(self) -> bool:
+        """Whether replies can be searched by inner product."""
+        ...
+
+    @property
+    def vector_width(self) -> int:
+        """Of the vectors."""
+        ...
+
+    def score_texts(
+        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ) -> np.ndarray:
+        """Every reply for every context: (contexts, replies) float32."""
+        ...
+
+    def reply_vectors(
+        self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """(replies, width) float32"""
+        ...
+
+    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+        """(contexts, width) float32"""
         ...
 
 
@@ -41,24 +72,35 @@ class RankerWitness:
         key: names its weights and settings.
     """
 
-    def __init__(self, ranker: "Ranker", inputs: "Inputs", name: str, key: str) -> None:
+    def __init__(self, ranker: Scores, inputs: Inputs, name: str, key: str) -> None:
         self.ranker, self.inputs, self.name, self.key = ranker, inputs, name, key
 
     @classmethod
-    def load(cls, folder: Path, weights: Path | None = None) -> "RankerWitness":
-        """From its checkpoint; on a GPU where there is one."""
-        import torch
+    def load(
+        cls, folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
+    ) -> "RankerWitness":
+        """From its checkpoint; with torch on a GPU where there is one.
 
-        from listenwell.rankers.model import load_ranker
-
-        ranker, inputs = load_ranker(folder, weights)
-        if torch.cuda.is_available():
-            ranker = ranker.cuda()
+        Args:
+            folder: the checkpoint.
+            weights: the encoder's own folder, where it is not the installed one.
+            engine: "torch", which results are measured with, "onnx", or "auto": onnxruntime where it is
+                installed and can run the ranker.
+            precision: of onnx, "fp32" or "int8", which is smaller; torch is always exact.
+        """
+        config = build(RankerConfig, open_checkpoint(folder, KIND).config())
         key = checkpoint_key(folder)
         if weights is not None:  # the checkpoint's own sums say nothing of another encoder
-            encoder = find_weights(ranker.config.base, weights)
+            encoder = find_weights(config.base, weights)
             key = sha256(f"{key} {hash_files(encoder / name for name in HUB_FILES)}".encode()).hexdigest()
-        return cls(ranker, inputs, ranker.config.model, key)
+        fits = engine != TORCH and runs_light(config, weights)
+        ranker: Scores
+        if choose_engine(engine, f"The ranker {config.model}", fits) == ONNX:
+            ranker, inputs = load_light_ranker(folder, weights, precision)
+            key = sha256(f"{key} {ONNX} {precision}".encode()).hexdigest()
+        else:
+            ranker, inputs = _with_torch(folder, weights)
+        return cls(ranker, inputs, config.model, key)
 
     @property
     def gives_vectors(self) -> bool:
@@ -72,38 +114,22 @@ class RankerWitness:
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """(contexts, replies) float32"""
-        from listenwell.rankers.inference import score
-
         inputs = self.inputs
-        return score(
-            self.ranker, inputs.contexts(contexts), inputs.personas(contexts), inputs.replies(replies)
+        return self.ranker.score_texts(
+            inputs.contexts(contexts), inputs.personas(contexts), inputs.replies(replies)
         )
 
     def reply_vectors(
         self, replies: Sequence[str], advance: Callable[[int], None] | None = None
     ) -> np.ndarray:
         """(replies, width) float32; their inner products with `context_vectors` are first scores."""
-        import torch
-
-        from listenwell.rankers.inference import states_of
-
         self._need_vectors()
-        with torch.inference_mode():
-            found = self.ranker.vectors(states_of(self.ranker, self.inputs.replies(replies), advance))
-        return np.asarray(found.float().cpu().numpy())
+        return self.ranker.reply_vectors(self.inputs.replies(replies), advance)
 
     def context_vectors(self, contexts: Sequence[Dialogue]) -> np.ndarray:
         """(contexts, width) float32"""
-        import torch
-
-        from listenwell.rankers.inference import states_of
-
         self._need_vectors()
-        personas = self.inputs.personas(contexts)
-        with torch.inference_mode():
-            persona = states_of(self.ranker, personas) if any(map(len, personas)) else None
-            found = self.ranker.asked(states_of(self.ranker, self.inputs.contexts(contexts)), persona)
-        return np.asarray(found.float().cpu().numpy())
+        return self.ranker.context_vectors(self.inputs.contexts(contexts), self.inputs.personas(contexts))
 
     def _need_vectors(self) -> None:
         if not self.gives_vectors:
@@ -111,6 +137,15 @@ class RankerWitness:
                 f"The ranker {self.name} gives no vectors for large pools.",
                 "Use a bi-encoder, or CoBERT trained with cobert.vectors.",
             )
+
+
+def _with_torch(folder: Path, weights: Path | None) -> tuple[Scores, Inputs]:
+    import torch
+
+    from listenwell.rankers.model import load_ranker
+
+    ranker, inputs = load_ranker(folder, weights)
+    return (ranker.cuda() if torch.cuda.is_available() else ranker), inputs
 
 
 def checkpoint_key(folder: Path) -> str:

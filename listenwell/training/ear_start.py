@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from listenwell.annotators.annotator import SHIPPED
-from listenwell.annotators.model import KIND, Ear, EarConfig, with_temperatures
+from listenwell.annotators.config import KIND, EarConfig
+from listenwell.annotators.model import Ear, with_temperatures
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.training.adapters import take_weights

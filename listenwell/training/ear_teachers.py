@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from listenwell.annotators.config import EarConfig, probabilities
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import EarConfig, load_ear, probabilities
+from listenwell.annotators.model import load_ear
 from listenwell.annotators.sources import Labelled
 from listenwell.annotators.views import encode_views
 from listenwell.recipe import read_recipe

@@ -13,16 +13,10 @@ import numpy as np
 import torch
 
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
+from listenwell.annotators.config import KIND, EarConfig, probabilities
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import (
-    KIND,
-    Ear,
-    EarConfig,
-    probabilities,
-    save_ear,
-    with_temperatures,
-)
+from listenwell.annotators.model import Ear, save_ear, with_temperatures
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views

@@ -19,10 +19,10 @@ from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.files import written_whole
 from listenwell.rankers.base import Ranker, Words
 from listenwell.rankers.blocks import states_in_groups
-from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inference import score
 from listenwell.rankers.inputs import Inputs, Text
-from listenwell.rankers.model import KIND, adapted, make_ranker, save_ranker
+from listenwell.rankers.model import adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
 from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary

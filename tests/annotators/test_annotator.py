@@ -5,11 +5,12 @@ import pytest
 
 from listenwell import Annotator, Dialogue, Factors, Listener, Turn, checkpoint
 from listenwell.annotators import annotator as module
+from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import Ear, probabilities, with_temperatures
+from listenwell.annotators.model import Ear, with_temperatures
 from listenwell.annotators.views import encode_views
-from listenwell.cli.chat import _heard
+from listenwell.cli.terminal_chat import _heard
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.labels import EMOTION_GROUPS, GOEMOTIONS, GROUP_MEMBERS, LEVELS, MECHANISMS

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
+from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.model import probabilities
 
 
 def scattered(head, rows=200):

@@ -6,15 +6,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from listenwell import checkpoint
+from listenwell.annotators.config import EarConfig, probabilities
 from listenwell.annotators.inference import hear, like_lengths
-from listenwell.annotators.model import (
-    Ear,
-    EarConfig,
-    load_ear,
-    load_encoder,
-    probabilities,
-    with_temperatures,
-)
+from listenwell.annotators.model import Ear, load_ear, load_encoder, with_temperatures
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError, WeightsError
 from listenwell.runtime.text import Vocabulary
@@ -271,17 +265,22 @@ def test_checkpoints_that_cannot_be_used(tiny_encoder, tmp_path):
         load_ear(tmp_path / "nowhere", tiny_encoder)
 
 
-def test_a_head_without_weights_is_not_made_up(tiny_encoder, tmp_path):
-    whole = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True), tmp_path / "whole")
+def without_a_head(tiny_encoder, folder):
+    """A checkpoint whose config names a head that it has no weights for: tone."""
+    whole = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True), folder / "whole")
     kept = {
         name: value for name, value in load_file(whole / "heads.safetensors").items() if "tone" not in name
     }
-    with checkpoint.writing(tmp_path / "half", "ear") as place:
+    with checkpoint.writing(folder / "half", "ear") as place:
         for name in ("adapter_config.json", "adapter_model.safetensors", "config.json"):
             (place / name).write_bytes((whole / name).read_bytes())
         save_file(kept, place / "heads.safetensors")
+    return folder / "half"
+
+
+def test_a_head_without_weights_is_not_made_up(tiny_encoder, tmp_path):
     with pytest.raises(CheckpointError, match=r"heads\.tone"):
-        load_ear(tmp_path / "half", tiny_encoder)
+        load_ear(without_a_head(tiny_encoder, tmp_path), tiny_encoder)
 
 
 def test_a_folder_that_is_no_encoder_is_named(tmp_path, tiny_encoder):

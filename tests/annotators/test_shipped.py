@@ -8,8 +8,9 @@ from listenwell import Annotator, Dialogue, Turn
 from listenwell.annotators import bag
 from listenwell.annotators.annotator import SHIPPED, find_ears
 from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.config import KIND, EarConfig
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.model import KIND, EarConfig
+from listenwell.annotators.light import LightEar
 from listenwell.checkpoint import open_checkpoint
 from listenwell.labels import EMOTIONS, MECHANISMS
 
@@ -20,9 +21,11 @@ FIGURE = re.compile(r"\| \d+\.\d+ ± \d+\.\d+ \|")
 """A cell with a measured figure and its spread; "32 emotions" is none."""
 
 
-@pytest.fixture(scope="module")
-def annotator():
-    return Annotator.load()
+@pytest.fixture(scope="module", params=["torch", "onnx"])
+def annotator(request, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:  # the user's own cache is left alone
+        patch.setenv("LISTENWELL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield Annotator.load(engine=request.param)
 
 
 def heard(annotator, text, head="emotion"):
@@ -118,6 +121,7 @@ def test_probabilities_add_up_and_heads_can_be_chosen(annotator):
     for reading in single:
         assert sum(score.probability for score in reading.scores) == pytest.approx(1, abs=0.01)
     assert turn.reading("goemotions").scores[0].label == "gratitude"
-    only = Annotator.load(heads=["emotion"])
+    engine = "onnx" if isinstance(annotator._ears[0][0], LightEar) else "torch"
+    only = Annotator.load(heads=["emotion"], engine=engine)
     assert only.heads == ("emotion",) and only.key != annotator.key
     assert heard(only, "I miss him.") == heard(annotator, "I miss him.")

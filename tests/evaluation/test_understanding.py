@@ -13,7 +13,7 @@ from listenwell import checkpoint
 from listenwell.annotators import annotator
 from listenwell.annotators.bag import BagClassifier
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.model import with_temperatures
+from listenwell.annotators.model import load_ear, with_temperatures
 from listenwell.annotators.sources import QUESTIONS
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError
@@ -127,7 +127,7 @@ def test_levels_and_rationales_worked_by_hand(ear):
     scores = {name: {"weak": 3.0} for name in MECHANISMS}
     found = measured([ear("a", scores, mark=1.0)])
     assert [found[name].metric("accuracy") for name in found] == [100, 100, 0]
-    vocabulary = annotator.load_ear(Path("a"))[1]
+    vocabulary = load_ear(Path("a"))[1]
     whole, shown = (len(vocabulary.encode(text)) for text in ("The sea misses you, too.", "misses you, too"))
     reaction = found["emotional reaction"]
     assert reaction.metric("rationale_f1") == pytest.approx(200 * shown / (whole + shown), abs=1e-3)

@@ -68,7 +68,9 @@ def test_a_score_is_the_likelihood_less_the_prior(runtime, prior):
     tokens = [[*runtime.encode(reply), end_of(runtime)] for reply in REPLIES]
     alone = [runtime.vocabulary.special("<|im_start|>"), *runtime.encode("assistant\n")]
     expected = [
-        np.array(one_by_one(runtime, build_prompt(runtime.vocabulary, talk, "", PROMPT_TOKENS).tokens, tokens))
+        np.array(
+            one_by_one(runtime, build_prompt(runtime.vocabulary, talk, "", PROMPT_TOKENS).tokens, tokens)
+        )
         - prior * np.array(one_by_one(runtime, alone, tokens))
         for talk in TALKS
     ]

@@ -10,8 +10,8 @@ import pytest
 from listenwell.errors import CorpusError, InputError, UnknownNameError
 from listenwell.rankers.ensemble import Ensemble, load_witness
 from listenwell.rankers.scoring import Pools, pool_scores, ranks, truth_first
+from tests.corpora.test_sources import write_talks as write_persona_talks
 from tests.rankers.many_talks import Knows, number_of, write_talks
-from tests.rankers.test_sources import write_talks as write_persona_talks
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 
 CORPUS = "empathetic_dialogues"

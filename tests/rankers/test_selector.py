@@ -75,13 +75,17 @@ def test_weights_say_where_the_encoder_is(tiny_encoder, tmp_path, monkeypatch):
         asked.append((base, place))
         return tiny_encoder
 
-    for module_name in ("runtime.encoder", "rankers.witness"):  # for its weights, and for the key
+    # For the weights, of torch and of onnxruntime, and for the key.
+    for module_name in ("runtime.encoder", "annotators.light_encoder", "rankers.witness"):
         monkeypatch.setattr(f"listenwell.{module_name}.find_weights", find)
-    Selector.load(folder, tmp_path / "own")
-    assert asked == [("all-minilm-l6-v2", tmp_path / "own")] * 2
+    for engine in ("torch", "onnx"):
+        asked.clear()
+        Selector.load(folder, tmp_path / "own", engine)
+        assert len(asked) > 1 and set(asked) == {("all-minilm-l6-v2", tmp_path / "own")}
 
 
-def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encoder, tmp_path):
+@pytest.mark.parametrize("engine", ["torch", "auto"])
+def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encoder, tmp_path, engine):
     members = {
         "cross": tiny_ranker(tiny_encoder, "cross")[0],
         "cobert": tiny_ranker(tiny_encoder, "cobert", cobert=CobertSettings(vectors=0.5))[0],
@@ -91,7 +95,8 @@ def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encod
         for name, ranker in members.items():
             keep_ranker(ranker, place / name)
         (place / "config.json").write_text(EnsembleConfig(tuple((name, 1.0) for name in members)).to_json())
-    chosen, searcher = Selector.load(tmp_path / "all"), RankerWitness.load(tmp_path / "all" / "cobert")
+    chosen = Selector.load(tmp_path / "all", engine=engine)
+    searcher = RankerWitness.load(tmp_path / "all" / "cobert", engine=engine)
     assert isinstance(chosen.witness, Ensemble) and chosen.name == "ensemble"
     told = []
     vectors = chosen.reply_vectors(REPLIES, told.append)

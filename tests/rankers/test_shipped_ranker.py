@@ -11,9 +11,11 @@ from listenwell.rankers.selector import SHIPPED, Selector
 LIMIT_BYTES = 8 * 10**6
 
 
-@pytest.fixture(scope="module")
-def selector():
-    return Selector.load()
+@pytest.fixture(scope="module", params=["torch", "onnx"])
+def selector(request, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:  # the user's own cache is left alone
+        patch.setenv("LISTENWELL_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield Selector.load(engine=request.param)
 
 
 def talk(text, *persona):

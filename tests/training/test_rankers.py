@@ -174,7 +174,7 @@ def test_everyone_is_learned_from_where_the_recipe_says(tmp_path):
 
 
 def test_a_divided_corpus_says_so(tmp_path, monkeypatch):
-    from tests.rankers.test_sources import write_talks as write_spc
+    from tests.corpora.test_sources import write_talks as write_spc
 
     monkeypatch.setenv("LISTENWELL_DATA", str(tmp_path))
     write_spc(tmp_path / "synthetic_persona_chat", valid=60, test=4)

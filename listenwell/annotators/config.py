@@ -1,0 +1,67 @@
+"""What an ear is made of, and what its scores mean; read from recipes and checkpoints. Imports no torch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from listenwell.annotators.heads import HEADS
+from listenwell.errors import InputError
+from listenwell.records import Record
+
+KIND = "ear"
+POOLINGS = ("mean", "first", "last")
+
+
+@dataclass(frozen=True)
+class EarConfig(Record):
+    """What an ear is made of."""
+
+    base: str
+    """The encoder, a name of `weights.BASE_MODELS`."""
+    heads: tuple[str, ...]
+    """Names of `heads.HEADS`."""
+    pooling: str = "mean"
+    """mean over all states, or the first or last of them."""
+    limit: int = 256
+    """Tokens it reads at most."""
+    marks_words: bool = False
+    """Whether heads of levels also mark the words that show them."""
+    temperatures: tuple[tuple[str, float], ...] = ()
+    """By head; logits are divided by it before the softmax (Guo et al. 2017)."""
+
+    def __post_init__(self) -> None:
+        for name in self.heads:
+            if name not in HEADS:
+                raise InputError(f"There is no head {name!r}.", f"The heads: {', '.join(HEADS)}.")
+        if self.pooling not in POOLINGS:
+            raise InputError(f"pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
+
+    def temperature(self, head: str) -> float:
+        """The head's temperature; 1 where none was fitted."""
+        return dict(self.temperatures).get(head, 1.0)
+
+    @property
+    def marked(self) -> tuple[str, ...]:
+        """Heads that mark words, in order."""
+        return tuple(name for name in self.heads if HEADS[name].view == "reply") if self.marks_words else ()
+
+    def check_room(self, places: int) -> None:
+        """An error if the encoder has fewer places than the ear reads tokens."""
+        if self.limit > places:
+            raise InputError(
+                f"The ear's limit is {self.limit} tokens, but its encoder reads {places}.", "Lower the limit."
+            )
+
+
+def no_marks() -> InputError:
+    """What an ear says that is asked to mark words and cannot."""
+    return InputError("This ear marks no words.", "Train one with marks_words.")
+
+
+def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarray:
+    """Calibrated probabilities of a head's labels: (pieces, labels)."""
+    scaled = logits / temperature
+    if HEADS[head].several:
+        return np.asarray(np.exp(-np.logaddexp(0.0, -scaled)))  # 1 / (1 + exp(−x)), which overflows
+    shifted = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
