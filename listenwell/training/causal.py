@@ -270,9 +270,7 @@ class CausalTask:
         return tensor
 
 
-def _token_losses(
-    hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor
-) -> torch.Tensor:
+def _token_losses(hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
     """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width) in parts."""
     parts = [torch.nn.functional.linear(hidden, part) for part in head]
     logits = (torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]).float()

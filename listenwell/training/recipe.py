@@ -178,8 +178,7 @@ class PairsRecipe:
     measured: int | None = None
     """Measure at most so many replies of each corpus, the first ones, where a split is large."""
     start: Path | None = None
-    """A trained model's checkpoint to go on from, on the same base; `shipped` is the speaker that comes with the
-    package."""
+    """A trained model's checkpoint to go on from, on the same base; `shipped`: the package's own speaker."""
     scale: float = 1.0
     """Scores are multiplied by it in the loss; no order of replies depends on it, but products of long
     vectors are too large for a softmax to begin with. The papers have 1."""

@@ -110,7 +110,8 @@ def test_an_emotion_that_is_not_known_is_read_but_not_learned(recipe, corpus):
 @pytest.mark.parametrize("lora", [LORA, None])
 def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkeypatch):
     monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
-    run = replace(recipe, lora=lora, epochs=25, validate_every=25, optimizer=replace(recipe.optimizer, learning_rate=2e-2))
+    quick = replace(recipe.optimizer, learning_rate=2e-2)
+    run = replace(recipe, lora=lora, epochs=25, validate_every=25, optimizer=quick)
     trainer = Trainer(run)
     before = trainer.task.measure("valid")
     after = trainer.run()
