@@ -19,8 +19,11 @@ from listenwell.cli.results import results
 from listenwell.cli.serve import serve
 from listenwell.cli.study import study
 from listenwell.cli.train import train
-from listenwell.errors import ListenwellError
+from listenwell.errors import ListenwellError, MissingExtraError
 from listenwell.version import __version__
+
+TRAINING = ("torch", "transformers", "peft")
+"""Packages of the extra `train`; talking needs none of them."""
 
 app = typer.Typer(
     name="listenwell",
@@ -65,6 +68,11 @@ def main() -> None:
         app()
     except ListenwellError as error:
         typer.echo(f"listenwell: {error}", err=True)
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in TRAINING:
+            raise
+        typer.echo(f"listenwell: {MissingExtraError(str(error.name), 'train', 'This')}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

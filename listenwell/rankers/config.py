@@ -10,7 +10,7 @@ KIND = "ranker"
 """The kind of its checkpoints."""
 PRECISION = "fp32"
 """Of rankers on onnxruntime. Replies that score nearly alike change places when weights are rounded: in int8
-the first of 100 is another one more often than 1 time in 100, for an eighth of the time
+the first of 100 is another one more often than 1 time in 100, and little time is saved
 (benchmarks/results/light_parity.json)."""
 BODIES = ("pretrained", "transformer", "words")
 POOLINGS = ("max", "mean", "both")
