@@ -109,12 +109,14 @@ class PlannedTask(CausalTask):
 
     def save(self, folder: Path) -> None:
         """The adapter's files with the new tokens' rows, or the whole model; the vocabulary."""
-        from safetensors.torch import save_file
+        from safetensors.torch import load_file, save_file
 
         super().save(folder)
         if self.recipe.lora:
-            rows = self._base().get_input_embeddings().rows.detach()
-            save_file({"rows": rows.to(torch.float16).cpu()}, folder / ADDED_TOKENS)
+            rows = {"rows": self._base().get_input_embeddings().rows.detach()}
+            # In halves, as adapters are shipped: what is measured is what will speak.
+            for name, tensors in ((ADAPTER, load_file(folder / ADAPTER)), (ADDED_TOKENS, rows)):
+                save_file({key: value.half().cpu() for key, value in tensors.items()}, folder / name)
 
     def load(self, folder: Path) -> None:
         """Take the weights of a checkpoint that `save` wrote, or of a model without plan tokens."""
