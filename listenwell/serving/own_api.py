@@ -154,4 +154,4 @@ def _stored(settings: Settings) -> str:
     if settings.store is None:
         return "Nothing you write is kept: when you close this page, it is gone."
     where = "on this computer" if is_loopback(settings.host) else "on this server"
-    return f"What you write is kept {where}, under your name only, until you delete it."
+    return f"What you write is kept {where}, for this browser only, until you delete it."

@@ -1,0 +1,38 @@
+/** What the listener heard: emotions, the most likely first, and a way to put it right. */
+
+import { button, h } from "./dom.js";
+import { percent, plain } from "./words.js";
+
+const MOST = 6;
+
+/**
+ * @param {any} reply
+ * @param {{labels: string[], isBusy: boolean, choose: (emotion: string) => void}|null} steering - null where it cannot
+ *   be steered
+ * @param {string} prefix - names this panel on the page
+ * @returns {Node[]}
+ */
+export function heardPanel(reply, steering, prefix) {
+  if (!reply.emotion?.length) return [h("p", { class: "hint" }, "This model does not say what it hears.")];
+  const bars = reply.emotion.slice(0, MOST).map(({ label, probability }) => bar(label, probability ?? 0));
+  return [h("ul", { class: "bars" }, ...bars), ...(steering ? [correction(reply, steering, prefix)] : [])];
+}
+
+function bar(label, share) {
+  const fill = h("span", { class: "fill" });
+  fill.style.width = `${Math.max(1, Math.min(100, share * 100))}%`;
+  const track = h("span", { class: "track", "aria-hidden": "true" }, fill);
+  return h("li", {}, h("span", {}, plain(label)), track, h("span", { class: "share" }, percent(share)));
+}
+
+/** A list and a button: a list that acted on each arrow key could not be used by keyboard. */
+function correction(reply, { labels, isBusy, choose }, prefix) {
+  const id = `${prefix}-feel`;
+  const heard = reply.plan?.emotion ?? reply.emotion[0].label;
+  const options = labels.map((label) => h("option", { value: label, selected: label === heard }, plain(label)));
+  const select = h("select", { id, data: { focus: "feel" } }, ...options);
+  const act = () => isBusy || choose(/** @type {HTMLSelectElement} */ (select).value);
+  const go = button("Speak again", act, { "aria-disabled": isBusy || null, data: { focus: "feel-go" } });
+  const label = h("label", { for: id }, "Not what you feel? Choose it:");
+  return h("div", { class: "choose" }, label, h("div", { class: "row" }, select, go));
+}

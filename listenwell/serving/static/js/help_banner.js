@@ -1,0 +1,67 @@
+/** Where to find help, in sight for as long as the conversation has spoken of a crisis. */
+
+import { at, button, h } from "./dom.js";
+
+const DIRECTORY = "findahelpline.com";
+
+/**
+ * Whether a reply was made because of a crisis, or with concern; null for neither.
+ * @param {any} reply
+ * @returns {"crisis"|"concern"|null}
+ */
+export function levelOf(reply) {
+  const safety = reply?.safety;
+  if (!safety) return null;
+  if (safety.level === "crisis" || safety.crisis) return "crisis";
+  return safety.level === "concern" ? "concern" : null;
+}
+
+export class HelpBanner {
+  /** @param {import("./talk.js").Talk} talk */
+  constructor(talk) {
+    this.talk = talk;
+    this.element = at("help");
+    /** The exchanges for which it was put away. */
+    this.hidden = new Set();
+    this.shown = "";
+    for (const event of ["talk", "exchange"]) talk.addEventListener(event, () => this.#update());
+  }
+
+  #update() {
+    const found = this.talk.exchanges
+      .map((exchange) => ({ exchange, reply: exchange.replies[(exchange.current ?? 0) - 1] }))
+      .filter(({ exchange, reply }) => levelOf(reply) && !this.hidden.has(`${this.talk.id} ${exchange.number}`));
+    const grave = found.findLast(({ reply }) => levelOf(reply) === "crisis") ?? found.at(-1);
+    const state = grave ? `${this.talk.id} ${grave.exchange.number}` : "";
+    if (state === this.shown) return;
+    this.shown = state;
+    this.element.hidden = !grave;
+    this.element.replaceChildren();
+    if (grave) this.#fill(grave, state);
+  }
+
+  #fill({ exchange, reply }, state) {
+    const { safety } = reply;
+    const isCrisis = levelOf(reply) === "crisis";
+    this.element.classList.toggle("soft", !isCrisis);
+    const directory = safety.directory ?? DIRECTORY;
+    const link = h("a", { href: `https://${directory}`, target: "_blank", rel: "noopener noreferrer" }, directory);
+    const lines = safety.help ? `${safety.help}, and more at ` : "";
+    const words = isCrisis ? "You do not have to be alone with this" : "Should it become too much";
+    const emergency = `In danger now: call ${safety.emergency ?? "your local emergency number"}.`;
+    const see = h("a", { href: `#exchange-${exchange.view}` }, "What to do: the reply");
+    const listeners = `People who listen, by phone or chat: ${lines}`;
+    const told = isCrisis ? `${emergency} ${listeners}` : listeners;
+    this.element.append(
+      h("h2", {}, words),
+      h("p", { role: isCrisis ? "alert" : null }, told, link, "."),
+      h("p", { class: "buttons" }, isCrisis && see, button("Put this away", () => this.#hide(state))),
+    );
+  }
+
+  #hide(state) {
+    this.hidden.add(state);
+    this.#update();
+    at("message").focus();
+  }
+}

@@ -1,0 +1,87 @@
+/** Puts the page together. */
+
+import { announce, connectAnnouncer } from "./announcer.js";
+import { Api } from "./api.js";
+import { Composer } from "./composer.js";
+import { ConversationView } from "./conversation_view.js";
+import { askForKey } from "./dialogs.js";
+import { at } from "./dom.js";
+import { HelpBanner } from "./help_banner.js";
+import { Kept } from "./kept.js";
+import { Models } from "./models.js";
+import { Outbox } from "./outbox.js";
+import { persist } from "./patience.js";
+import { connectPersona } from "./persona.js";
+import { Saved } from "./saved.js";
+import { Sender } from "./sender.js";
+import { Side } from "./side.js";
+import { Talk } from "./talk.js";
+import { connectTheme } from "./theme.js";
+import { Unkept } from "./unkept.js";
+
+/** What is the matter, by part of the page. */
+const matters = new Map();
+
+/**
+ * Says above the box what is the matter with a part of the page; empty for nothing.
+ * @param {"page"|"talk"|"model"} part
+ * @param {string} words
+ */
+function tell(part, words) {
+  matters.set(part, words);
+  const all = [...matters.values()].filter(Boolean).join(" ");
+  if (at("state").textContent !== all) at("state").textContent = all;
+}
+
+/** Does what somebody asked for, and says in words what failed. */
+async function attempt(work) {
+  tell("page", "");
+  try {
+    await work();
+  } catch (failure) {
+    tell("page", `That did not work. ${failure.message}`);
+  }
+}
+
+async function start() {
+  connectTheme(at("theme"));
+  const api = new Api(askForKey);
+  const about = await persist(
+    () => api.json("GET", "/api/about"),
+    (failure) => tell("page", `${failure.message} Trying again.`),
+  );
+  tell("page", "");
+  at("notice").textContent = about.notice;
+  at("stored").textContent = about.stored;
+  at("stored-side").textContent = about.is_stored
+    ? "Only this browser can open these conversations."
+    : "Conversations live in this tab only.";
+
+  const saved = Saved.open(about.is_stored);
+  const store = about.is_stored ? new Kept(api) : new Unkept(api, saved, about.limits.history);
+  const outbox = new Outbox(saved);
+  const sender = new Sender(store, outbox);
+  const talk = new Talk({ store, outbox, sender, saved, tab: Saved.open(false) });
+
+  const composer = new Composer(saved, about.limits.text, (text) => {
+    tell("page", "");
+    tell("talk", "");
+    talk.say(text);
+  });
+  const takeBack = (exchange) => composer.put(talk.takeBack(exchange));
+  new ConversationView(talk, { labels: about.labels, open: new Set(), attempt, takeBack });
+  new HelpBanner(talk);
+  connectAnnouncer(talk);
+  connectPersona(talk, about.limits);
+  const models = new Models(api, talk, attempt);
+  const side = new Side(talk, attempt, announce);
+  models.addEventListener("state", ({ detail }) => tell("model", detail));
+  talk.addEventListener("said", ({ detail }) => tell("talk", detail));
+
+  models.look();
+  side.update();
+  await attempt(() => talk.resume());
+  document.documentElement.dataset.ready = "true"; // for tests
+}
+
+start();

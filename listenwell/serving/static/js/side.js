@@ -1,0 +1,112 @@
+/** The side: conversations to go back to, and what can be done with them. */
+
+import { download, isSure } from "./dialogs.js";
+import { at, h, swap } from "./dom.js";
+import { personaWords, when } from "./words.js";
+
+export class Side {
+  /**
+   * @param {import("./talk.js").Talk} talk
+   * @param {(work: () => Promise<void>) => void} attempt - does something and says what failed
+   * @param {(words: string) => void} announce
+   */
+  constructor(talk, attempt, announce) {
+    Object.assign(this, { talk, attempt, announce });
+    this.talks = [];
+    this.#connectMenu();
+    this.#connectButtons();
+    talk.addEventListener("talk", () => this.#show());
+    talk.addEventListener("exchange", () => this.#showButtons());
+    talk.addEventListener("settings", () => {
+      at("persona-words").textContent = personaWords(talk.persona);
+    });
+    talk.addEventListener("list", () => this.update());
+  }
+
+  /** Asks for the list again. */
+  async update() {
+    try {
+      this.talks = await this.talk.store.list();
+    } catch {
+      return; // the old list is better than none
+    }
+    this.#show();
+  }
+
+  #show() {
+    const items = this.talks.map(({ id, begins, changed }) => {
+      const open = () => {
+        this.#close();
+        this.attempt(() => this.talk.open(id));
+      };
+      const properties = { type: "button", title: when(changed), data: { focus: id }, on: { click: open } };
+      return h("li", {}, h("button", { ...properties, "aria-current": id === this.talk.id ? "true" : null }, begins));
+    });
+    swap(at("talks"), h("ul", { id: "talks", class: "talks" }, ...items));
+    at("no-talks").hidden = items.length > 0;
+    this.#showButtons();
+  }
+
+  #showButtons() {
+    const { talk } = this;
+    at("export").disabled = talk.isNew;
+    at("delete").disabled = !talk.exchanges.length;
+    at("export-all").disabled = at("delete-all").disabled = !this.talks.length;
+  }
+
+  #connectMenu() {
+    const [menu, side] = [at("menu"), at("side")];
+    menu.addEventListener("click", () => {
+      const isOpen = side.classList.toggle("open");
+      menu.setAttribute("aria-expanded", String(isOpen));
+      if (isOpen) window.scrollTo({ top: 0 });
+    });
+    side.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !side.classList.contains("open")) return;
+      this.#close();
+      menu.focus();
+    });
+  }
+
+  #close() {
+    at("side").classList.remove("open");
+    at("menu").setAttribute("aria-expanded", "false");
+  }
+
+  #connectButtons() {
+    const { talk, attempt } = this;
+    at("new").addEventListener("click", () => {
+      this.#close();
+      talk.begin();
+      this.announce("A new conversation.");
+      at("message").focus();
+    });
+    at("export").addEventListener("click", () => attempt(async () => this.#export(talk.id)));
+    at("export-all").addEventListener("click", () => attempt(async () => this.#export(null)));
+    at("delete").addEventListener("click", () => attempt(() => this.#delete()));
+    at("delete-all").addEventListener("click", () => attempt(() => this.#deleteAll()));
+  }
+
+  async #export(id) {
+    download(await this.talk.store.exported(id), id ? "conversation.jsonl" : "conversations.jsonl");
+  }
+
+  async #delete() {
+    if (!(await isSure("Delete this conversation?", "It cannot be brought back."))) return;
+    await this.talk.remove();
+    this.#deleted("The conversation is deleted.");
+  }
+
+  async #deleteAll() {
+    const words = `All ${this.talks.length} of your conversations are deleted, and cannot be brought back.`;
+    if (!(await isSure("Delete all conversations?", words))) return;
+    await this.talk.removeAll();
+    this.#deleted("All conversations are deleted.");
+  }
+
+  #deleted(words) {
+    this.#close();
+    this.announce(words);
+    at("message").focus();
+  }
+}

@@ -1,0 +1,123 @@
+/** Conversations with a service that keeps nothing: they live in this tab, with the same methods as `Kept`. */
+
+import { Failure } from "./api.js";
+import { newKey } from "./saved.js";
+
+const NAME = "talks";
+/** Characters of a talk that are sent along at most; the service refuses much more. */
+const MOST_CHARACTERS = 80_000;
+
+export class Unkept {
+  /**
+   * @param {import("./api.js").Api} api
+   * @param {import("./saved.js").Saved} saved - of the tab
+   * @param {number} most - turns that may be sent along
+   */
+  constructor(api, saved, most) {
+    this.api = api;
+    this.saved = saved;
+    this.most = most;
+  }
+
+  async list() {
+    return Object.values(this.#all())
+      .filter((talk) => talk.exchanges.length)
+      .sort((one, other) => other.changed - one.changed)
+      .map((talk) => ({ ...talk, begins: talk.exchanges[0].said.slice(0, 80), exchanges: talk.exchanges.length }));
+  }
+
+  async begin({ persona, model }) {
+    const now = Date.now() / 1000;
+    return this.#write({ id: newKey(), persona, model, created: now, changed: now, exchanges: [] });
+  }
+
+  async get(id) {
+    const talk = this.#all()[id];
+    if (!talk) throw new Failure("There is no such conversation.", { status: 404, code: "not_found" });
+    return talk;
+  }
+
+  async change(id, change) {
+    return this.#write({ ...(await this.get(id)), ...change });
+  }
+
+  async remove(id) {
+    const { [id]: _, ...others } = this.#all();
+    this.saved.set(NAME, others);
+  }
+
+  async removeAll() {
+    this.saved.set(NAME, undefined);
+  }
+
+  async exported(id) {
+    const talks = id ? [await this.get(id)] : Object.values(this.#all());
+    const begun = talks.filter((talk) => talk.exchanges.length);
+    return begun.map((talk) => `${JSON.stringify(dialogue(talk))}\n`).join("");
+  }
+
+  async choose(id, number, version) {
+    const talk = await this.get(id);
+    talk.exchanges[number - 1].current = version;
+    return this.#write(talk);
+  }
+
+  /** @param {import("./outbox.js").Entry} entry */
+  async say(entry, hooks) {
+    const talk = await this.get(entry.talk);
+    let exchange = talk.exchanges.find((one) => one.key === entry.key);
+    if (!exchange) {
+      const number = talk.exchanges.length + 1;
+      exchange = { number, said: entry.text, key: entry.key, created: Date.now() / 1000, current: null, replies: [] };
+      talk.exchanges.push(exchange);
+      this.#write(talk);
+    }
+    const version = exchange.replies.length;
+    if (version) return { number: exchange.number, version, reply: exchange.replies[version - 1] };
+    return this.#answered(entry.talk, exchange.number, undefined, hooks);
+  }
+
+  async again(id, want, hooks) {
+    return this.#answered(id, (await this.get(id)).exchanges.length, want, hooks);
+  }
+
+  async #answered(id, number, want, hooks) {
+    const before = await this.get(id);
+    const history = turns({ ...before, exchanges: before.exchanges.slice(0, number - 1) }).slice(-this.most);
+    const { said } = before.exchanges[number - 1];
+    let size = said.length;
+    const begin = history.findLastIndex((turn) => (size += turn.text.length) > MOST_CHARACTERS) + 1;
+    const body = { text: said, history: history.slice(begin), persona: before.persona, model: before.model };
+    const reply = await this.api.stream("/api/reply", want ? { ...body, want } : body, hooks);
+    const talk = await this.get(id);
+    const exchange = talk.exchanges[number - 1];
+    exchange.replies.push(reply);
+    exchange.current = exchange.replies.length;
+    this.#write(talk);
+    return { number, version: exchange.current, reply };
+  }
+
+  #all() {
+    return this.saved.get(NAME, {});
+  }
+
+  #write(talk) {
+    const written = { ...talk, changed: Date.now() / 1000 };
+    this.saved.set(NAME, { ...this.#all(), [talk.id]: written });
+    return written;
+  }
+}
+
+function turns(talk) {
+  return talk.exchanges.flatMap((exchange) => {
+    const reply = exchange.current ? exchange.replies[exchange.current - 1].reply : "";
+    const own = { speaker: "speaker", text: exchange.said };
+    return reply.trim() ? [own, { speaker: "listener", text: reply }] : [own];
+  });
+}
+
+/** A talk as the service would export it. */
+function dialogue(talk) {
+  const personas = talk.persona.length ? { personas: [{ speaker: "listener", lines: talk.persona }] } : {};
+  return { turns: turns(talk), id: talk.id, ...personas };
+}
