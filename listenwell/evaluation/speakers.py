@@ -112,7 +112,7 @@ class Who:
         generator: Any = GENERATORS.load(self.model)
         config = read_recipe(generator.Config, self.recipe) if self.recipe else generator.Config()
         single: dict[str, Any] = {name: 1 for name in ("plans", "candidates") if hasattr(config, name)}
-        if hasattr(config, "engine"):  # a model's own figures are exact; a whole listener is as people have it
+        if hasattr(config, "engine"):  # a model's own figures are exact
             single["engine"] = replace(config.engine, precision="fp32")
         return _quick(generator.load(replace(config, **single), self.weights))
 
