@@ -5,6 +5,8 @@ turn with the persona always stays, the newest turn always stays, the oldest tur
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import accumulate
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import InputError
@@ -64,6 +66,17 @@ def build_prompt(
     # A turn ends with its end mark, or where the model begins another.
     stop = frozenset({vocabulary.special(END), vocabulary.special(START)})
     return Prompt((*head, *body, *tail), stop, tuple(notices))
+
+
+def with_short_persona(vocabulary: Vocabulary, dialogue: Dialogue, tokens: int) -> Dialogue:
+    """The same with as many first lines of the listener's persona as so many tokens hold."""
+    persona = dialogue.persona_of(dialogue.listener)
+    if persona is None:
+        return dialogue
+    lengths = [len(given) + 1 for given in vocabulary.encode_many(persona.lines)]
+    kept = sum(total <= tokens for total in accumulate(lengths))
+    others = (one for one in dialogue.personas if one is not persona)
+    return replace(dialogue, personas=(*others, replace(persona, lines=persona.lines[:kept])))
 
 
 def reply_head(vocabulary: Vocabulary) -> list[int]:

@@ -1,13 +1,11 @@
 """How a planned reply stands in the model's context: dialogue, plan, words; to learn it and to speak it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-
-import numpy as np
 
 from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.generators.base import Prompt
-from listenwell.generators.chatml import END, build_prompt, reply_head
+from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
 from listenwell.generators.plans import PlanTokens
 from listenwell.runtime.text import Vocabulary
 
@@ -36,7 +34,8 @@ class Layout:
 
     def prompt(self, dialogue: Dialogue, budget: int) -> Prompt:
         """What stands before the plan."""
-        return build_prompt(self.vocabulary, self._with_room(dialogue, budget), "", budget)
+        short = with_short_persona(self.vocabulary, dialogue, int(PERSONA_SHARE * budget))
+        return build_prompt(self.vocabulary, short, "", budget)
 
     def example(self, example: Example, plan: Factors | None, limit: int) -> Laid:
         """A human reply after its context; None for no plan. Too long a talk loses its oldest turns."""
@@ -58,13 +57,3 @@ class Layout:
     def head(self) -> list[int]:
         """What stands before a reply without context."""
         return reply_head(self.vocabulary)
-
-    def _with_room(self, dialogue: Dialogue, budget: int) -> Dialogue:
-        """The same with as many first lines of the listener's persona as their share of the budget holds."""
-        persona = dialogue.persona_of(dialogue.listener)
-        if persona is None:
-            return dialogue
-        lengths = [len(given) + 1 for given in self.vocabulary.encode_many(persona.lines)]
-        kept = int((np.cumsum(lengths) <= PERSONA_SHARE * budget).sum())
-        others = (one for one in dialogue.personas if one is not persona)
-        return replace(dialogue, personas=(*others, replace(persona, lines=persona.lines[:kept])))

@@ -5,7 +5,6 @@ without their contexts (`alone` in its recipe) knows both.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
-from listenwell.generators.chatml import END, build_prompt, reply_head
+from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
 from listenwell.rankers.witness import checkpoint_key
 
 if TYPE_CHECKING:
@@ -54,22 +53,13 @@ class Likelihood:
         tokens = [[*given[:REPLY_TOKENS], end] for given in vocabulary.encode_many(replies)]
         rows = [
             self._runtime.log_likelihoods(
-                build_prompt(self._runtime.vocabulary, self._shortened(context), "", PROMPT_TOKENS).tokens,
+                build_prompt(vocabulary, short, "", PROMPT_TOKENS).tokens,
                 tokens,
             )
             for context in contexts
+            for short in (with_short_persona(vocabulary, context, PROMPT_TOKENS // 2),)
         ]
         return np.stack(rows) - self._prior * self._priors(replies, tokens)
-
-    def _shortened(self, context: Dialogue) -> Dialogue:
-        """The same with the first lines of the listener's persona: half of the prompt at most."""
-        persona = context.persona_of(context.listener)
-        if persona is None:
-            return context
-        lengths = [len(given) + 1 for given in self._runtime.vocabulary.encode_many(persona.lines)]
-        kept = int((np.cumsum(lengths) <= PROMPT_TOKENS // 2).sum())
-        others = (one for one in context.personas if one is not persona)
-        return replace(context, personas=(*others, replace(persona, lines=persona.lines[:kept])))
 
     def _priors(self, replies: Sequence[str], tokens: Sequence[Sequence[int]]) -> np.ndarray:
         """log P(y) of each reply; asked once."""
