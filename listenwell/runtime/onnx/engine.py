@@ -11,8 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import InputError
-from listenwell.runtime.base import Likeliest
-from listenwell.runtime.onnx.likeliest import likeliest_of
+from listenwell.runtime.base import Likeliest, likeliest_of
 from listenwell.runtime.onnx.llama import cache_names
 from listenwell.runtime.onnx.model import OnnxModel
 

@@ -6,10 +6,8 @@ import pytest
 import torch
 
 from listenwell.errors import InputError, WeightsError
-from listenwell.runtime.base import Likeliest
-from listenwell.runtime.base import likeliest_of as base_likeliest_of
+from listenwell.runtime.base import Likeliest, likeliest_of
 from listenwell.runtime.onnx.engine import ROOM, OnnxRuntime
-from listenwell.runtime.onnx.likeliest import likeliest_of
 from listenwell.runtime.onnx.session import TELEMETRY, real_cores
 from listenwell.runtime.torch_engine import TorchRuntime
 
@@ -109,7 +107,7 @@ def test_the_likeliest_are_found_quickly_and_right(words, count):
     logits[1] = np.round(logits[1])  # many are equal
     logits[2] = 1.5
     for name, quick, plain in zip(
-        Likeliest._fields, likeliest_of(logits, count), base_likeliest_of(logits, words), strict=True
+        Likeliest._fields, likeliest_of(logits, count), likeliest_of(logits, words), strict=True
     ):
         wanted = plain if name == "totals" else plain[:, :count]
         np.testing.assert_allclose(quick, wanted, rtol=1e-6 if name == "totals" else 0)
