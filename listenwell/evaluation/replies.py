@@ -136,8 +136,8 @@ def write_replies(
         answer: how examples are answered.
         examples: each with its place in the corpus.
         seed: of the run.
-        file: JSONL with id, reply, reference and the reply's plan where it has one; written line by line,
-            each flushed.
+        file: JSONL with id, reply, reference, the reply's plan where it has one and, where there was a
+            choice, all candidates with their scores; written line by line, each flushed.
         batch: how many are answered at a time.
     """
     ids = [example_id(example, place) for place, example in examples]
@@ -164,6 +164,8 @@ def _line(name: str, example: Example, reply: Reply) -> bytes:
     line: dict[str, Json] = {"id": name, "reply": reply.text, "reference": example.reply.text}
     if reply.plan is not None:
         line["plan"] = reply.plan.to_dict()
+    if len(reply.candidates) > 1:
+        line["candidates"] = [candidate.to_dict() for candidate in reply.candidates]
     return dumps(line).encode() + b"\n"
 
 

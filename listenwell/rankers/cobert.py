@@ -49,12 +49,17 @@ class CoBERT(Ranker):
         """Its own, mixed with a bi-encoder's on the same states where the config asks for vectors."""
         if not (share := self.config.cobert.vectors):
             return super().losses(context, persona, replies, allowed, scale)
-        own = []
-        for part in _rows(len(context), self.config.cobert.among or len(context)):
-            theirs = persona[part] if persona is not None else None
-            own.append(super().losses(context[part], theirs, replies[part], allowed[part, part], scale))
-        found = FIRST_SCALE * self.asked(context, persona) @ self.vectors(replies).T
-        return (1 - share) * torch.cat(own) + share * choice_losses(found, allowed)
+        vectors, most, own = self.vectors(replies), self.config.cobert.among or len(context), []
+        order = torch.arange(len(context), device=vectors.device)
+        if self.config.cobert.alike:
+            order = _alike_together(vectors.detach(), order, most)
+        for part in _rows(len(context), most):
+            rows = order[part]
+            theirs = persona.take(rows) if persona is not None else None
+            among = allowed[rows][:, rows]
+            own.append(super().losses(context.take(rows), theirs, replies.take(rows), among, scale))
+        found = FIRST_SCALE * self.asked(context, persona) @ vectors.T
+        return (1 - share) * torch.cat(own)[order.argsort()] + share * choice_losses(found, allowed)
 
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, width), of length 1."""
@@ -131,6 +136,20 @@ def _rows(count: int, most: int) -> Iterator[slice]:
     """Parts of so many rows; a last one alone would have nothing to choose among, and joins those before."""
     ends = [*range(most, count - 1, most), count]
     yield from map(slice, [0, *ends], ends)
+
+
+def _alike_together(vectors: torch.Tensor, rows: torch.Tensor, most: int) -> torch.Tensor:
+    """The rows in an order in which like ones are neighbours: halved across the direction in which they
+    differ most, until no part has more than `most`. Wrong answers that resemble the right one teach more."""
+    if len(rows) <= most:
+        return rows
+    some = vectors[rows] - vectors[rows].mean(dim=0)
+    direction = torch.ones(some.shape[1], device=some.device)
+    for _ in range(8):  # power iteration; the very direction does not matter
+        direction = torch.nn.functional.normalize(some.T @ (some @ direction), dim=0)
+    across, half = rows[(some @ direction).argsort(stable=True)], most * -(-(len(rows) // 2) // most)
+    parts = (across[:half], across[half:])
+    return torch.cat([_alike_together(vectors, part, most) for part in parts])
 
 
 def _filled(states: States) -> torch.Tensor:

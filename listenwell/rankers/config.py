@@ -59,7 +59,12 @@ class CobertSettings(Record):
     is, while vectors choose among all; a last one that would be alone joins those before. 0 lets both choose
     among all."""
 
+    alike: bool = False
+    """With among: those that stand together are alike, by their vectors; otherwise they are drawn."""
+
     def __post_init__(self) -> None:
+        if self.alike and not self.among:
+            raise InputError("cobert.alike needs cobert.among.", "Say among how many, or leave alike out.")
         if self.among and (self.among < 2 or not self.vectors):
             raise InputError(
                 f"cobert.among is {self.among}.", "Give 2 or more, together with cobert.vectors."

@@ -7,7 +7,7 @@ import torch
 from listenwell.errors import InputError
 from listenwell.rankers.base import choice_losses
 from listenwell.rankers.bi import FIRST_SCALE
-from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, _rows
+from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, _alike_together, _rows
 from listenwell.rankers.config import CobertSettings
 from tests.rankers import checks
 
@@ -197,6 +197,26 @@ def test_no_row_of_a_batch_is_alone(count, most, ends):
     assert [part.stop for part in found] == ends and [part.start for part in found] == [0, *ends[:-1]]
 
 
+def test_like_replies_can_stand_together():
+    vectors = torch.tensor([[5.0, 0.1], [-5.0, 0.0], [4.0, 0.0], [-4.0, 0.1], [4.5, 0.0]])
+    order = _alike_together(vectors, torch.arange(5), 3)
+    groups = [set(order[part].tolist()) for part in _rows(5, 3)]
+    assert groups in ([{0, 2, 4}, {1, 3}], [{1, 3, 2}, {0, 4}])  # the sign of a direction is chance
+    assert _alike_together(vectors, torch.arange(3), 3).tolist() == [0, 1, 2]
+
+
+@torch.no_grad()
+def test_losses_of_like_replies_stay_with_their_rows():
+    ranker, plain = make(vectors=0.25, among=2, alike=True), make(vectors=0.25, among=2)
+    rows = (checks.CONTEXTS, checks.PERSONAS, checks.REPLIES)
+    given = [ranker.states(checks.texts(part)) for part in rows]
+    allowed = torch.ones(4, 4, dtype=torch.bool)
+    order = _alike_together(ranker.vectors(given[2]), torch.arange(4), 2)
+    found = ranker.losses(*given, allowed, 0.1)
+    by_hand = plain.losses(*(part.take(order) for part in given), allowed, 0.1)
+    checks.near(found[order], by_hand)
+
+
 def test_parts_of_a_batch_learn():
     checks.every_weight_learns(make(weighted=True, hops=(0, 1, 2, 3), pooling="both", vectors=0.3, among=2))
 
@@ -212,6 +232,7 @@ def test_parts_of_a_batch_learn():
         ({"among": 8}, "cobert.among is 8.*together with cobert.vectors"),
         ({"among": 1, "vectors": 0.5}, "cobert.among is 1.*Give 2 or more"),
         ({"among": -2, "vectors": 0.5}, "cobert.among is -2"),
+        ({"alike": True, "vectors": 0.5}, "cobert.alike needs cobert.among"),
     ],
 )
 def test_wrong_settings_are_named(wrong, message):
