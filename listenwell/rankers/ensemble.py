@@ -16,6 +16,7 @@ from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_ch
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
 from listenwell.rankers.config import PRECISION
+from listenwell.rankers.likelihood import KINDS, Likelihood
 from listenwell.rankers.witness import RankerWitness, Witness
 from listenwell.records import Record, build
 
@@ -64,9 +65,7 @@ def load_witness(
     saved = open_checkpoint(find_checkpoint(folder))
     if saved.kind == KIND:
         return _load_ensemble(saved, weights, engine, precision)
-    if saved.kind == "causal":
-        from listenwell.rankers.likelihood import Likelihood
-
+    if saved.kind in KINDS:
         return Likelihood.load(saved.folder)
     return RankerWitness.load(saved.folder, weights, engine, precision)
 

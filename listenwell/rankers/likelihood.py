@@ -12,12 +12,15 @@ import numpy as np
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
+from listenwell.errors import CheckpointError
 from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
 from listenwell.rankers.witness import checkpoint_key
 
 if TYPE_CHECKING:
     from listenwell.runtime.torch_engine import TorchRuntime
 
+KINDS = ("causal", "planned")
+"""Checkpoints of generators that can rank."""
 PROMPT_TOKENS, REPLY_TOKENS = 384, 96
 
 
@@ -38,11 +41,19 @@ class Likelihood:
 
     @classmethod
     def load(cls, folder: Path, prior: float = 1.0) -> "Likelihood":
-        """From a checkpoint that `listenwell train recipes/vanilla.yaml` made, with `alone` above 0."""
-        from listenwell.generators.vanilla import KIND, runtime_of
+        """From the checkpoint of a generator that was trained with `alone` above 0.
+
+        A planned speaker is asked without a plan: it stands there for all plans together.
+        """
+        from listenwell.generators.vanilla import runtime_of
         from listenwell.runtime.engines import Engine
 
-        runtime = cast("TorchRuntime", runtime_of(open_checkpoint(folder, KIND), Engine("torch")))
+        saved = open_checkpoint(folder)
+        if saved.kind not in KINDS:
+            raise CheckpointError(
+                f"{folder} holds a {saved.kind!r} checkpoint, no generator's.", "Name another folder."
+            )
+        runtime = cast("TorchRuntime", runtime_of(saved, Engine("torch")))
         runtime.use_gpu()  # pools are large
         return cls(runtime, checkpoint_key(folder), prior)
 
