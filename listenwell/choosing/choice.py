@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from listenwell.choosing.brief import brief
 from listenwell.choosing.config import CHOICE, FAULTS, SOFT, ChoiceConfig
 from listenwell.choosing.copied import copied
 from listenwell.choosing.invented import invented
@@ -132,6 +133,7 @@ class Choice:
             "invented": lambda text: float(len(invented(text, lines))),
             "unfinished": lambda text: float(unfinished(text)),
             "bare": lambda text: float(bare(text)),
+            "brief": brief,
         }
         asked = [judge for judge in FAULTS if self.config.weight(judge)]
         return {judge: [judges[judge](one.text) for one in candidates] for judge in asked}

@@ -7,7 +7,7 @@ from listenwell.errors import InputError, unknown_name
 
 SOFT = ("ranker", "likelihood", "prior", "plan", "realized")
 """Judges whose scores mean something only beside those of the other candidates."""
-FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare")
+FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare", "brief")
 """Judges who find what a reply should not do; what they find is taken off as it is."""
 JUDGES = (*SOFT, *FAULTS)
 CHOICE = "choice"
@@ -46,6 +46,8 @@ class ChoiceConfig:
     """For a reply that stops in the middle."""
     bare: float = 1.0
     """For a bare question that would fit any talk."""
+    brief: float = 1.5
+    """For the share of words that a short reply lacks, from 0 to 1."""
     without: tuple[str, ...] = ()
     """Judges that are left out, by name: for ablations."""
 

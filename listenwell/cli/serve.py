@@ -56,6 +56,17 @@ Hosts = Annotated[
 ]
 Rate = Annotated[int, typer.Option(min=0, help="Requests a minute from one client; 0 for no limit.")]
 Queue = Annotated[int, typer.Option(min=1, help="Requests that may wait for the model.")]
+Steady = Annotated[
+    bool,
+    typer.Option(
+        "--steady",
+        help="Choose every reply from as many as for one person alone. Without it, each is chosen from fewer "
+        "while several people wait, so that all are answered sooner.",
+    ),
+]
+Fewest = Annotated[
+    int, typer.Option(min=1, help="Without --steady: from how many at least, however many wait.")
+]
 NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")]
 
 
@@ -74,6 +85,8 @@ def serve(
     allow_host: Hosts = None,
     rate: Rate = 240,
     queue: Queue = 64,
+    steady: Steady = False,
+    fewest: Fewest = 1,
     no_browser: NoBrowser = False,
     recipe: Recipe = None,
     weights: Weights = None,
@@ -99,11 +112,13 @@ def serve(
         host=host,
         port=port,
         models=names,
+        planning=_planning(names, tuple(without or ())) if backend == "own" else names,
         api_key=api_key,
         store=None if no_store else store or default_store(),
         country=country,
         origins=tuple(allow_origin or ()),
         hosts=tuple(allow_host or ()),
+        fewest=None if steady else fewest,
         limits=Limits(requests_a_minute=rate, queue=queue),
     )
     if backend == "own":
@@ -124,8 +139,7 @@ def _own(
     country: str | None,
     without: tuple[str, ...],
 ) -> "Callable[[str], Listener]":
-    """Our models by name; a mistyped one is told before anything starts."""
-    from listenwell.generators import GENERATORS
+    """Our models by name."""
 
     def load(name: str) -> "Listener":
         from listenwell.listener import Listener
@@ -143,8 +157,14 @@ def _own(
             without=without,
         )
 
-    GENERATORS.load(first)
     return load
+
+
+def _planning(names: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of our models that make plans; a mistyped one is told before anything starts."""
+    from listenwell.generators import GENERATORS
+
+    return tuple(name for name in names if hasattr(GENERATORS.load(name), "plan") and "plan" not in without)
 
 
 def _remote(

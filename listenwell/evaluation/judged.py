@@ -77,6 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the JSONL file; goes after what it holds")
     asked = parser.parse_args(arguments)
     try:
+        if not asked.replies.is_file():
+            raise InputError(f"There is no file {asked.replies}.", "Make the replies first.")
         examples = enumerate(Source(asked.corpus).examples(asked.split))
         contexts = {example_id(example, place): example.context for place, example in examples}
         pairs = list(judged_pairs(asked.replies, contexts, asked.gap))

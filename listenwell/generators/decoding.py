@@ -1,7 +1,8 @@
 """The one decoder: from logits to tokens, the same for every generator and every engine.
 
 Top-p sampling (Holtzman et al. 2020) with temperature, as CoMAE decodes (§6.2: p = 0.9, 0.7). Several replies
-are made in one batch, each by its own seed; a reply does not depend on those beside it.
+are made in one batch, each by its own seed; a reply does not depend on those beside it. Where beams are asked
+for, `beams.py` searches instead.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,6 +32,17 @@ class Decoding:
     """Divides the score of tokens the reply already holds (Keskar et al. 2019); 1 is none."""
     no_repeat: int = 0
     """No run of so many tokens stands twice in a reply (Paulus et al. 2018, §2.5); 0 allows all."""
+    beams: int = 0
+    """Search for the likeliest replies, keeping so many at every step, and draw nothing: temperature, top_p,
+    top_k and seeds have no say then. 0 samples; at least as many as the replies asked for."""
+    beam_groups: int = 1
+    """Share the beams out among so many groups that say different things (Vijayakumar et al. 2018)."""
+    diversity: float = 0.0
+    """What a token costs a group, in nats, for each beam of the groups before it that takes the same one at
+    the same place; the paper finds 0.2 to 0.8 good."""
+    length_penalty: float = 1.0
+    """Beams are compared by log-likelihood / length ** this: 1 is the mean of a token, 0 the sum, which
+    prefers short replies; above 1 prefers long ones."""
 
     ending: Ending = field(default_factory=Ending)
     """Where a reply stops before the limit."""
@@ -43,12 +55,38 @@ class Decoding:
             "max_tokens": (1, 4096),
             "repetition_penalty": (0.1, 10.0),
             "no_repeat": (0, 100),
+            "beams": (0, 64),
+            "beam_groups": (1, 64),
+            "diversity": (0.0, 100.0),
+            "length_penalty": (-5.0, 5.0),
         }
         for name, (low, high) in limits.items():
             if not low <= getattr(self, name) <= high:  # also catches NaN
                 raise InputError(
                     f"{name} is {getattr(self, name)}.", f"Give a number from {low:g} to {high:g}."
                 )
+        self._check_beams()
+
+    def _check_beams(self) -> None:
+        """Refuse settings of which one would undo the other, or do nothing in silence."""
+        for name, unused in (("beam_groups", 1), ("diversity", 0), ("length_penalty", 1)):
+            if not self.beams and (value := getattr(self, name)) != unused:
+                raise InputError(f"{name} is {value:g}, but there are no beams.", "Give beams too.")
+        if self.beams and self.beams % self.beam_groups:
+            raise InputError(
+                f"{self.beams} beams cannot be shared out evenly among {self.beam_groups} groups.",
+                "Give a number of groups that divides the beams.",
+            )
+        if self.beam_groups > 1 and not self.diversity:
+            raise InputError(
+                f"{self.beam_groups} groups without diversity would all say the same.",
+                "Give diversity, such as 0.5, or one group.",
+            )
+        if self.beam_groups == 1 and self.diversity:
+            raise InputError(
+                f"diversity is {self.diversity:g}, but there is one group of beams.",
+                "Give beam_groups from 2 up.",
+            )
 
 
 def probabilities(logits: np.ndarray, decoding: Decoding) -> np.ndarray:
@@ -98,7 +136,7 @@ class Row:
 
 
 def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
-    """Make replies side by side; gives a row each time that it has one token more.
+    """Sample replies side by side; gives a row each time that it has one token more.
 
     Args:
         runtime: the engine.
@@ -107,19 +145,19 @@ def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decodi
         decoding: how tokens are chosen.
     """
     state, stop, limit = begun.state, begun.stop, min(decoding.max_tokens, begun.room)
-    forbidden = runtime.vocabulary.special_ids - stop
-    silent = runtime.vocabulary.blank_ids | stop  # at the beginning, so that no reply is empty
+    at_first, later = barred(runtime, stop)
     active = list(rows)
     for count in range(limit):
+        forbidden = later if count else at_first
         likely = runtime.likeliest(state, decoding.top_k)
         for place, row in enumerate(active):
             tokens, scores = likely.tokens[place], likely.scores[place]
-            allowed = _allowed(tokens, scores, row, forbidden if count else forbidden | silent, decoding)
-            if not np.isfinite(allowed).any():  # none of the likeliest may be said: look at all
+            left = allowed(tokens, scores, row.tokens, forbidden, decoding)
+            if not np.isfinite(left).any():  # none of the likeliest may be said: look at all
                 scores = runtime.logits(state)[place]
                 tokens = np.arange(len(scores))
-                allowed = _allowed(tokens, scores, row, forbidden if count else forbidden | silent, decoding)
-            chosen = sample(probabilities(allowed, decoding), float(row.random.random()))
+                left = allowed(tokens, scores, row.tokens, forbidden, decoding)
+            chosen = sample(probabilities(left, decoding), float(row.random.random()))
             row.log_likelihood += float(scores[chosen] - likely.totals[place])
             if (token := int(tokens[chosen])) in stop:
                 row.finished = True
@@ -136,12 +174,18 @@ def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decodi
             state = runtime.step(state, [[row.tokens[-1]] for row in active])
 
 
-def _allowed(
-    tokens: np.ndarray, scores: np.ndarray, row: Row, forbidden: frozenset[int], decoding: Decoding
+def barred(runtime: Runtime, stop: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
+    """Tokens that may not be said as a reply's first, so that none is empty, and those that never may."""
+    special = runtime.vocabulary.special_ids
+    return special | runtime.vocabulary.blank_ids | stop, special - stop
+
+
+def allowed(
+    tokens: np.ndarray, scores: np.ndarray, said: Sequence[int], forbidden: frozenset[int], decoding: Decoding
 ) -> np.ndarray:
     """The scores, lowered for what the reply holds already; -inf for what may not be said."""
-    found, held, penalty = scores.copy(), set(row.tokens), decoding.repetition_penalty
-    blocked = _would_repeat(row.tokens, decoding.no_repeat)
+    found, held, penalty = scores.copy(), set(said), decoding.repetition_penalty
+    blocked = _would_repeat(said, decoding.no_repeat)
     for place, token in enumerate(tokens.tolist()):
         if token in forbidden or token in blocked:
             found[place] = -np.inf

@@ -14,13 +14,15 @@ from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
 from listenwell.errors import InputError
 from listenwell.evaluation.metrics import Perplexity, perplexity_of
-from listenwell.generators.base import Begun, Prompt, Speech
+from listenwell.generators.base import Prompt, Speech
+from listenwell.generators.beams import Shared
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.ending import Ending
 from listenwell.generators.layout import Layout
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
+from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
 from listenwell.generators.wording import word_replies
 from listenwell.labels import EMOTIONS
@@ -50,15 +52,21 @@ class PlannedConfig:
     """How much the annotators' emotion counts beside the speaker's own."""
     plan_temperature: float = 1.0
     """Below 1 prefers likely plans."""
-    lean: float = 0.3
+    lean: float = 0.8
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
+    aimless: float = 1.5
+    """What a plan loses, in nats, for an act that is none of a listener's: what it says often misses."""
+    plan_beam: int = 72
+    """Of so many of the likeliest mechanisms and acts the tones are looked at; 72 are all of them."""
+    tidy: bool = True
+    """Capitals, apostrophes and full stops as in print; the corpus has them or not."""
     prior: bool = True
     """Also score replies without their context, so that stock phrases can be told: log P(y)."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(
         default_factory=lambda: Decoding(
-            temperature=0.5, repetition_penalty=1.0, no_repeat=3, ending=Ending(max_sentences=3)
+            temperature=0.5, repetition_penalty=1.0, no_repeat=4, ending=Ending(max_sentences=3)
         )
     )
 
@@ -114,7 +122,13 @@ class Speaker:
             for (_, _, want, _), chances in zip(asked, felt, strict=True)
         ]
         seeds = [seed for _, _, _, seed in asked]
-        how = Draw(min(config.plans, config.candidates), config.plan_temperature, config.lean)
+        how = Draw(
+            min(config.plans, config.candidates),
+            config.plan_temperature,
+            config.lean,
+            config.aimless,
+            config.plan_beam,
+        )
         drawn = self._planner.draw(state, wants, seeds, how)
         return [tuple(one.plan for one in plans) for plans in drawn]
 
@@ -157,13 +171,16 @@ class Speaker:
             )
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
-        begun = Begun(state, prompts[0].stop, self.runtime.context_length - longest - len(LEVELS))
+        room = self.runtime.context_length - longest - len(LEVELS)
+        begun = Shared(state, prompts[0].stop, room, starts=tuple(places))
         worded = word_replies(self.runtime, begun, config.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
         for (row, plan), reply in zip(places, worded, strict=True):
             scores = (("likelihood", round(reply.log_likelihood / reply.tokens, 4)),)
             meant = asked[row][1][plan] if asked[row][1] else None
-            found[row].setdefault(reply.text, Candidate(reply.text, meant, scores))
+            # What was shown while it was made stays as it was shown.
+            text = tidy(reply.text) if config.tidy and on_text is None else reply.text
+            found[row].setdefault(text, Candidate(text, meant, scores))
         proposed = [tuple(candidates.values()) for candidates in found]
         if config.prior and config.candidates > 1:
             proposed = self._with_priors(proposed)
@@ -205,7 +222,10 @@ class Speaker:
         config = self.config
         others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
         return {
-            "plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism"
+            "plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism, "
+            f"{config.aimless:g} less for the act others; an emotion half the annotators' at heard 0.5: "
+            f"{config.heard:g}",
+            "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
         }
 
     def files(self) -> Iterator[Path]:

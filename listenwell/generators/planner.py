@@ -16,7 +16,7 @@ from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
 """Mechanisms and acts less likely than this together, among those wanted, are not looked at further."""
-
+OTHERS = "others"
 
 Table = dict[tuple[tuple[str, ...], str, str], float]
 """Mechanisms, act and tone to the log of their chance."""
@@ -32,6 +32,10 @@ class Draw:
     """Below 1 prefers likely plans."""
     lean: float = 0.0
     """What a plan gains, in nats, for each mechanism of empathy that it uses."""
+    aimless: float = 0.0
+    """What a plan loses, in nats, for the act `others`: none of those that a listener could mean."""
+    beam: int = len(SETS) * len(ACTS)
+    """Of so many of the likeliest mechanisms, and of those with an act, what follows is looked at."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Planner:
             how: how many, and by what beside their chances.
         """
         felt = [(row, EMOTIONS.index(str(want.emotion))) for row, want in enumerate(wants)]
-        tables = self._tables(self._after(state, "emotion", felt), wants)
+        tables = self._tables(self._after(state, "emotion", felt), wants, how.beam)
         return [
             _drawn(table, str(want.emotion), seed, how)
             for table, want, seed in zip(tables, wants, seeds, strict=True)
@@ -121,10 +125,11 @@ class Planner:
                 state = self.runtime.step(state, [[token] for token in tokens])
         return drawn
 
-    def _tables(self, state: State, wants: Sequence[Factors]) -> list[Table]:
+    def _tables(self, state: State, wants: Sequence[Factors], beam: int) -> list[Table]:
         """For each row, after its emotion: the log chances of mechanisms, act and tone that are wanted."""
         first = self._next(state, "mechanisms")
         sets = [(row, chosen) for row, want in enumerate(wants) for chosen in _allowed("mechanisms", want)]
+        sets = _likeliest(sets, first, range(len(wants)), beam)
         state = self._after(state, "mechanisms", sets)
         second = np.array([first[place] for place in sets])[:, None] * self._next(state, "act")
         for place, (row, _) in enumerate(sets):
@@ -136,6 +141,7 @@ class Planner:
             for place, (row, _) in enumerate(sets)
             for act in np.flatnonzero(second[place] > LEAST * sums[row]).tolist()
         ]
+        kept = _likeliest(kept, second, [row for row, _ in sets], beam)
         tones = self._next(self._after(state, "act", kept), "tone")
         tables: list[Table] = [{} for _ in wants]
         for (place, act), chances in zip(kept, tones, strict=True):
@@ -161,7 +167,8 @@ class Planner:
 
 def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
     plans = list(table)
-    scores = np.array([table[plan] + how.lean * len(plan[0]) for plan in plans]) / how.temperature
+    leaning = [how.lean * len(mechanisms) - how.aimless * (act == OTHERS) for mechanisms, act, _ in plans]
+    scores = (np.array([table[plan] for plan in plans]) + leaning) / how.temperature
     # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).
     noise = np.random.default_rng([seed, 17]).gumbel(size=len(plans))
     first = int(scores.argmax())
@@ -174,6 +181,17 @@ def mechanism_chances(sets: np.ndarray) -> np.ndarray:
     holds = np.array([[name in chosen for name in MECHANISMS] for chosen in SETS])
     chances: np.ndarray = sets @ holds
     return chances
+
+
+def _likeliest(
+    choices: list[tuple[int, int]], chances: np.ndarray, rows: Sequence[int], most: int
+) -> list[tuple[int, int]]:
+    """Of (place, choice) those that are among so many of the likeliest of their row, in their order."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for one in sorted(choices, key=lambda one: -chances[one]):
+        found.setdefault(rows[one[0]], []).append(one)
+    kept = {one for several in found.values() for one in several[:most]}
+    return [one for one in choices if one in kept]
 
 
 def _allowed(level: str, want: Factors) -> list[int]:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from listenwell.generators.base import Begun, Prompt
+from listenwell.generators.beams import Ends, Shared, search_rows
 from listenwell.generators.decoding import Decoding, Row, decode
 from listenwell.runtime.base import Runtime
-from listenwell.runtime.text import TextStream
+from listenwell.runtime.text import REPLACEMENT, TextStream, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ def word_replies(
 
     Args:
         runtime: the engine.
-        begun: what stands before the replies.
+        begun: what stands before the replies; for beams, `Shared` says which ones go on from the same place.
         decoding: how tokens are chosen.
         seeds: of the replies, one each.
         on_text: hears the first reply as it is made; the pieces add up to exactly its text.
@@ -75,7 +76,12 @@ def word_replies(
         for number, seed in enumerate(seeds)
     ]
     by_row = {id(reply.row): reply for reply in replies}
-    for row in decode(runtime, begun, [reply.row for reply in replies], decoding):
+    rows = [reply.row for reply in replies]
+    if decoding.beams:
+        growing = search_rows(runtime, begun, rows, decoding, _ends(runtime.vocabulary, decoding))
+    else:
+        growing = decode(runtime, begun, rows, decoding)
+    for row in growing:
         by_row[id(row)].hear(decoding)
     return [
         Worded(reply.finish(decoding), reply.row.log_likelihood, len(reply.row.tokens) + 1)
@@ -94,5 +100,20 @@ def word_prompt(
     state = runtime.prefill(prompt.tokens)
     if len(seeds) > 1:
         state = runtime.pick(state, [0] * len(seeds))
-    begun = Begun(state, prompt.stop, runtime.context_length - len(prompt.tokens))
+    room = runtime.context_length - len(prompt.tokens)
+    begun = Shared(state, prompt.stop, room, starts=(0,) * len(seeds))
     return word_replies(runtime, begun, decoding, seeds, on_text)
+
+
+def _ends(vocabulary: Vocabulary, decoding: Decoding) -> Ends:
+    """Where beams end: at the same places, with the same words, as `_Reply` ends a row that grows."""
+
+    def spelled(tokens: Sequence[int]) -> str:
+        return vocabulary.decode(tokens).rstrip(REPLACEMENT).lstrip()
+
+    def ends(tokens: Sequence[int], has_to: bool) -> str | None:
+        text, before = spelled(tokens), spelled(tokens[:-1]).rstrip()
+        cut = decoding.ending.cut(text, len(before), len(tokens) / decoding.max_tokens)
+        return text[:cut].rstrip() if has_to or cut is not None else None
+
+    return ends

@@ -3,6 +3,9 @@
 python -m listenwell.safety list LIST.jsonl        crisis detection on labelled sentences
 python -m listenwell.safety corpus NAME SPLIT      alarms on what people say, faults in the listeners' replies
 python -m listenwell.safety peers FILE             faults in the replies that MoEL's or MIME's authors gave
+
+With --keep FOLDER each part or system gets a result file there, too; with --show N, up to N replies of each
+system that are filtered are shown, with the words they are filtered for.
 """
 
 import argparse
@@ -21,13 +24,15 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", required=True)
-    sentences = parts.add_parser("list")
-    sentences.add_argument("file", type=Path)
-    sentences.add_argument("--keep", type=Path, help="a folder that gets a result file of each part, too")
-    corpus = parts.add_parser("corpus")
+    sentences, corpus, peers = (parts.add_parser(name) for name in ("list", "corpus", "peers"))
+    for part in (sentences, peers):
+        part.add_argument("file", type=Path)
     corpus.add_argument("name")
     corpus.add_argument("split")
-    parts.add_parser("peers").add_argument("file", type=Path)
+    for part in (sentences, corpus, peers):
+        part.add_argument("--keep", type=Path, help="a folder that gets result files, too")
+    for part in (corpus, peers):
+        part.add_argument("--show", type=int, default=0, help="filtered replies of each system to show")
     given = parser.parse_args()
     from listenwell.safety.measure import written
 
@@ -38,58 +43,32 @@ def main() -> None:
 
 
 def _figures(given: argparse.Namespace) -> dict[str, Json]:
+    if given.part == "list":
+        return _list(given)
+    return _corpus(given) if given.part == "corpus" else _peers(given)
+
+
+def _list(given: argparse.Namespace) -> dict[str, Json]:
     from listenwell.safety.crisis import Detector
     from listenwell.safety.measure import read_list, report
+    from listenwell.safety.results import keep_crisis
 
-    if given.part == "list":
-        figures = report(Detector.load(), read_list(given.file))
-        if given.keep:
-            _keep(figures, given.file, given.keep)
-        return figures
-    return _corpus(given.name, given.split) if given.part == "corpus" else _peers(given.file)
-
-
-def _keep(figures: dict[str, Json], file: Path, folder: Path) -> None:
-    """Write what was measured as results, for the page and the model card."""
-    from listenwell.evaluation.ledger import Result, surroundings, write_result
-    from listenwell.files import hash_files, sha256, slug
-    from listenwell.safety import crisis
-    from listenwell.safety.head import SHIPPED
-
-    for part, found in figures["figures"].items():
-        metrics = {name.replace(" ", "_"): value for name, value in found.items()}
-        counts = {"count": int(metrics.pop("sentences")), "data": sha256(file)}
-        conditions = {
-            "part": part,
-            "crises": f"{metrics.pop('crises'):.0f}",
-            "thresholds": f"sure {crisis.SURE}, agrees {crisis.AGREES}, uneasy {crisis.UNEASY}",
-        }
-        around = surroundings() | {
-            "command": f"python -m listenwell.safety list {file.name} --keep {folder.name}"
-        }
-        result = Result(
-            task="safety",
-            system=f"{part}: crisis",
-            metrics=tuple(metrics.items()),
-            units=tuple((name, "percent") for name in metrics),
-            corpus="own sentences",
-            split=part,
-            conditions=tuple(conditions.items()),
-            checkpoint=hash_files([SHIPPED / "model.safetensors", SHIPPED / "config.json"]),
-            **counts,  # type: ignore[arg-type]
-            **around,  # type: ignore[arg-type]
-        )
-        write_result(result, folder / f"safety-crisis-{slug(part)}.json")
+    figures = report(Detector.load(), read_list(given.file))
+    if given.keep:
+        keep_crisis(figures, given.file, given.keep)
+    return figures
 
 
-def _corpus(name: str, split: str) -> dict[str, Json]:
+def _corpus(given: argparse.Namespace) -> dict[str, Json]:
     from listenwell.corpora import CORPORA
     from listenwell.dialogue import Dialogue
-    from listenwell.files import data_folder
+    from listenwell.evaluation.peers import HUMAN
+    from listenwell.files import data_folder, hash_files
     from listenwell.safety.crisis import Detector
-    from listenwell.safety.measure import alarms
-    from listenwell.safety.replies import fault_rates
+    from listenwell.safety.measure import alarms, filtered
+    from listenwell.safety.results import keep_replies
 
+    name, split = given.name, given.split
     kind = CORPORA.load(name)
     reader = kind(data_folder() / (kind.folder or name))
     said, replies = list[str](), list[str]()
@@ -99,27 +78,42 @@ def _corpus(name: str, split: str) -> dict[str, Json]:
         for turn in dialogue.turns:
             (replies if turn.speaker == dialogue.listener else said).append(turn.text)
     said = list(dict.fromkeys(said))  # a post with several replies stands in a corpus several times
+    if given.keep:
+        data = hash_files(reader.files(split))
+        keep_replies({HUMAN: replies}, (name, split), data, f"corpus {name} {split}", given.keep)
+    figures = filtered({HUMAN: replies}, given.show)
     return {
         "corpus": f"{name}, {split}",
         "alarms": alarms(Detector.load(), said),
         "replies": len(replies),
-        "faults": fault_rates(replies),
+        "faults": figures.pop(HUMAN),
+        **figures,
     }
 
 
-def _peers(file: Path) -> dict[str, Json]:
+def _peers(given: argparse.Namespace) -> dict[str, Json]:
     from listenwell.corpora.base import Report
-    from listenwell.evaluation.peers import read_peers, recognize
-    from listenwell.safety.replies import fault_rates
+    from listenwell.evaluation.peers import HUMAN, read_peers, recognize
+    from listenwell.files import sha256
+    from listenwell.safety.measure import filtered
+    from listenwell.safety.results import keep_replies
 
+    file: Path = given.file
     form = recognize(file)
     if form is None:
         raise InputError(f"{file} is neither of the released files.", "Name MoEL's or MIME's.")
     records = list(read_peers(file, form, Report()))
+    systems = {name: [record.reply(name) for record in records] for name in form.names()}
+    if given.keep:
+        released = {name: replies for name, replies in systems.items() if name != HUMAN}
+        where = ("empathetic_dialogues", "test")
+        keep_replies(released, where, sha256(file), f"peers {file.name}", given.keep)
+    figures = filtered(systems, given.show)
     return {
         "file": file.name,
         "replies": len(records),
-        "faults": {name: fault_rates([record.reply(name) for record in records]) for name in form.names()},
+        "faults": {name: figures.pop(name) for name in systems},
+        **figures,
     }
 
 

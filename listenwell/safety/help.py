@@ -34,7 +34,7 @@ class Help(Record):
     directory: str
     """The address of a directory of help lines."""
     emergency: str
-    """A number, or LOCAL_EMERGENCY."""
+    """What to call: a number, several with words between them, or LOCAL_EMERGENCY."""
     checked: str
     """When the table was last checked, as year-month-day."""
     lines: tuple[HelpLine, ...] = ()
@@ -50,14 +50,19 @@ def help_for(country: str | None = None, file: Path = FILE) -> Help:
     """
     table = _table(file)
     code = country_code(country) if country else None
-    emergency = table["emergency"]
     return Help(
         directory=table["directory"],
-        emergency=emergency["number"] if code in emergency["countries"] else LOCAL_EMERGENCY,
+        emergency=_emergency(table["emergency"], code),
         checked=str(table["checked"]),
         lines=tuple(line for line in all_lines(file) if line.country == code),
         country=code,
     )
+
+
+def _emergency(table: dict[str, Any], code: str | None) -> str:
+    """A country's own number comes before that of the whole Union."""
+    common = table["number"] if code in table["countries"] else LOCAL_EMERGENCY
+    return str(table.get("elsewhere", {}).get(code, common))
 
 
 def country_code(country: str) -> str:

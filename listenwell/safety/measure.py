@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from listenwell.errors import InputError
 from listenwell.records import Json, Record
 from listenwell.safety.circumstances import CONCERN, CRISIS
 from listenwell.safety.crisis import Detector, Finding
+from listenwell.safety.replies import fault_rates, faults
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,20 @@ def alarms(detector: Detector, texts: Iterable[str]) -> dict[str, float]:
     """Of texts that nobody labelled, how many are a crisis or a concern, in percent."""
     found = [detector.find(text) for text in texts]
     return {"texts": float(len(found)), CRISIS: _share(found, CRISIS), CONCERN: _share(found, CONCERN)}
+
+
+def filtered(systems: Mapping[str, Sequence[str]], show: int = 0) -> dict[str, Json]:
+    """The share of each system's replies that is filtered, by reason; and some of them under "filtered"."""
+    rates: dict[str, Json] = {name: fault_rates(replies) for name, replies in systems.items()}
+    shown: dict[str, Json] = {
+        name: [
+            {"reply": reply, **{fault.reason: fault.text for fault in found}}
+            for reply in dict.fromkeys(replies)
+            if (found := faults(reply))
+        ][:show]
+        for name, replies in systems.items()
+    }
+    return rates | ({"filtered": shown} if show else {})
 
 
 def _share(found: Sequence[Finding], level: str) -> float:

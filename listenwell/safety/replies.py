@@ -25,7 +25,7 @@ INSULT, HARM, MEDICAL, LEGAL, HUMAN, PROMISE, PERSONAL = REASONS = (
     "promise",
     "personal",
 )
-_FILE = Path(__file__).parent / "patterns" / "replies.txt"
+FILE = Path(__file__).parent / "patterns" / "replies.txt"
 _DENIED = re.compile(r" (?:not|never|no|without)(?: (?!but|so|,)\S+){0,3} $")
 _ASKED = re.compile(
     r" (?:do|did|does|would|are|have|has|can|could|were|was|is) (?:you|they|he|she|we) (?:\S+ ){0,4}$"
@@ -85,7 +85,7 @@ def fault_rates(replies: Sequence[str]) -> dict[str, float]:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple(lines(_FILE.read_text(encoding="utf-8"), REASONS, _FILE.name))
+    return tuple(lines(FILE.read_text(encoding="utf-8"), REASONS, FILE.name))
 
 
 def _first_of_each(found: Sequence[Fault]) -> tuple[Fault, ...]:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
@@ -18,7 +18,14 @@ from listenwell.serving.logs import LogRequests
 from listenwell.serving.openai_api import openai_routes
 from listenwell.serving.own_api import own_routes
 from listenwell.serving.refusals import Json, add_handlers
-from listenwell.serving.security import VISITOR_HEADER, Door, SecureHeaders
+from listenwell.serving.security import (
+    VISITOR_HEADER,
+    Door,
+    SecureHeaders,
+    new_visitor,
+    remember,
+    visitor_of,
+)
 from listenwell.serving.service import Service, shipped_annotator, shipped_ranker
 from listenwell.serving.settings import NOTICE, Settings
 from listenwell.version import __version__
@@ -78,17 +85,22 @@ def make_app(
     app.include_router(openai_routes(service))
     app.include_router(own_routes(service))
     app.include_router(conversation_routes(service))
-    _add_pages(app, static)
+    _add_pages(app, static, is_stored=settings.store is not None)
     _add_layers(app, settings)
     return app
 
 
-def _add_pages(app: FastAPI, static: Path) -> None:
+def _add_pages(app: FastAPI, static: Path, is_stored: bool) -> None:
     @app.get("/", include_in_schema=False)
-    async def page() -> Response:
+    async def page(request: Request) -> Response:
         file = static / "index.html"
-        headers = {"Cache-Control": "no-cache"}
-        return FileResponse(file, headers=headers) if file.is_file() else HTMLResponse(NO_PAGE)
+        if not file.is_file():
+            return HTMLResponse(NO_PAGE)
+        response = FileResponse(file, headers={"Cache-Control": "no-cache"})
+        if is_stored and visitor_of(request) is None:
+            # Before anything is said: where the answer to the first message is lost, they are known already.
+            remember(response, new_visitor(), request.url.scheme == "https")
+        return response
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:

@@ -12,12 +12,14 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
-from listenwell.dialogue import Reply
+from listenwell.dialogue import Factors
+from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.own_api import STREAMED, waiting_events
 from listenwell.serving.queue import Place
 from listenwell.serving.refusals import GONE, Json, Refusal, refusal_of
 from listenwell.serving.schemas import (
     MOST_TURNS,
+    AgainIn,
     AnsweredOut,
     ConversationChange,
     ConversationIn,
@@ -31,10 +33,12 @@ from listenwell.serving.schemas import (
 )
 from listenwell.serving.security import new_visitor, owner_of, remember, visitor_of
 from listenwell.serving.service import Service, finished
-from listenwell.serving.store import Conversation, Exchange, Store
+from listenwell.serving.store import Store
 from listenwell.serving.streaming import Events, gone, pieces, sent_event
 
 T = TypeVar("T")
+Keeping = asyncio.Task[tuple[int, Version]]
+"""A reply that is being made and kept: its version, and itself."""
 Id = Annotated[str, Path(max_length=64)]
 Number = Annotated[int, Path(ge=1, le=100_000)]
 
@@ -66,11 +70,12 @@ def conversation_routes(service: Service) -> APIRouter:
 
     @router.post("", status_code=201, response_model=ConversationOut, responses=errors(404, 409))
     async def create(request: Request, asked: ConversationIn) -> Response:
-        """Begin a conversation; a new visitor is given their cookie."""
+        """Begin a conversation; a new visitor is given their cookie. With a key, the same one every time."""
         if asked.model is not None:
             service.models.name_of(asked.model)
         token = visitor_of(request) or new_visitor()
-        made = await stored(lambda store: store.create(owner_of(token), asked.model, asked.persona))
+        owner, key = owner_of(token), asked.key
+        made = await stored(lambda store: store.create(owner, asked.model, asked.persona, key))
         response = Json(shown(made), 201)
         remember(response, token, request.url.scheme == "https")
         return response
@@ -149,8 +154,8 @@ def _add_speaking(router: APIRouter, service: Service) -> None:
         return await _Speaking(service, owner, id).answer(request, asked, number)
 
     @router.post("/{id}/again", response_model=AnsweredOut, responses=statuses)
-    async def again(request: Request, id: Id, asked: Steered, owner: Owner) -> Response:
-        """Answer the last message again, perhaps by another plan; every reply is kept."""
+    async def again(request: Request, id: Id, asked: AgainIn, owner: Owner) -> Response:
+        """Answer the last message again, perhaps by another plan; every reply is kept, with its wish."""
         return await _Speaking(service, owner, id).answer(request, asked)
 
 
@@ -160,16 +165,22 @@ class _Speaking:
     def __init__(self, service: Service, owner: str, id: str) -> None:
         self._service, self._owner, self._id = service, owner, id
 
-    async def answer(self, request: Request, asked: Steered, number: int | None = None) -> Response:
+    async def answer(
+        self, request: Request, asked: MessageIn | AgainIn, number: int | None = None
+    ) -> Response:
         """Answer an exchange, or the last one again."""
         service = self._service
         found = await run_in_threadpool(service.store.get, self._owner, self._id)
+        if number is None and asked.key and (known := found.named(asked.key)):  # asked for twice
+            return self._told(asked, known[0].number, known[1], known[0].versions[known[1] - 1])
         exchange = found.exchange(number) if number else (found.exchanges or (None,))[-1]
         if exchange is None:
             raise Refusal(404, "not_found", "Nothing was said in this conversation yet.")
         if number and exchange.reply:  # a message that was sent twice
-            return self._told(asked, exchange.number, len(exchange.replies), exchange.replies[-1])
-        place, keeping = self._begin(found, exchange, asked, is_first=number is not None)
+            return self._told(asked, exchange.number, len(exchange.versions), exchange.versions[-1])
+        # What a second request shares: the first reply to an exchange, the reply of a key, or nothing.
+        name = exchange.number if number else asked.key
+        place, keeping = self._begin(found, exchange, asked, name)
         if asked.stream:
             return Events(self._events(place, keeping, exchange.number))
         leaving = asyncio.ensure_future(gone(request))
@@ -178,65 +189,74 @@ class _Speaking:
         service.line.leave(place)
         if not keeping.done():
             raise Refusal(GONE, "gone", "The client went away.")
-        version, reply = keeping.result()
-        return self._told(asked, exchange.number, version, reply)
+        return self._told(asked, exchange.number, *keeping.result())
 
     def _begin(
-        self, found: Conversation, exchange: Exchange, asked: Steered, is_first: bool
-    ) -> tuple[Place, "asyncio.Task[tuple[int, Reply]]"]:
-        """Take a place; a message that is sent again while it is answered shares it.
+        self, found: Conversation, exchange: Exchange, asked: MessageIn | AgainIn, name: int | str | None
+    ) -> "tuple[Place, Keeping]":
+        """Take a place; what is asked for again, under the same name, while it is answered shares it.
 
         The reply is kept even where the client goes away while it is made.
         """
-        service, name = self._service, (self._id, exchange.number)
-        if is_first and name in service.under_way:
-            place, keeping = service.under_way[name]
+        service, shared = self._service, (self._id, name)
+        if name is not None and shared in service.under_way:
+            place, keeping = service.under_way[shared]
             place.watchers += 1
             return place, keeping
         dialogue = found.dialogue(exchange.number, MOST_TURNS + 1)
         assert dialogue is not None
-        place = service.ask(asked.model or found.model, dialogue, asked.wish(), asked.seed)
-        keeping = service.keep_going(self._kept(place, exchange))
-        if is_first:
-            service.under_way[name] = (place, keeping)
-            keeping.add_done_callback(lambda _: service.under_way.pop(name, None))
+        model = asked.model or found.model
+        place = service.ask(model, dialogue, asked.wish(), asked.seed, asked.candidates)
+        own_name = name if isinstance(name, str) else None
+        keeping = service.keep_going(self._kept(place, exchange.number, asked.wish(), own_name))
+        if name is not None:
+            service.under_way[shared] = (place, keeping)
+            keeping.add_done_callback(lambda _: service.under_way.pop(shared, None))
         return place, keeping
 
-    async def _kept(self, place: Place, exchange: Exchange) -> tuple[int, Reply]:
+    async def _kept(
+        self, place: Place, number: int, want: Factors | None, name: str | None
+    ) -> tuple[int, Version]:
         await asyncio.wait({place.result})
         if place.result.cancelled():
             raise Refusal(GONE, "gone", "The client went away.")
-        reply, store = finished(place), self._service.store
-        version = await run_in_threadpool(store.add_reply, self._owner, self._id, exchange.number, reply)
-        return version, reply
+        made, store = Version(finished(place), want, name), self._service.store
+        version = await run_in_threadpool(store.add_reply, self._owner, self._id, number, made)
+        if name is not None:  # one that was quicker may have it already
+            found = await run_in_threadpool(store.get, self._owner, self._id)
+            exchange = found.exchange(number)
+            made = exchange.versions[version - 1] if exchange else made
+        return version, made
 
-    def _told(self, asked: Steered, number: int, version: int, reply: Reply) -> Response:
+    def _told(self, asked: Steered, number: int, version: int, kept: Version) -> Response:
         if asked.stream:
-            return Events(_said(number, version, reply))
-        return Json(_answer(number, version, reply))
+            return Events(_said(number, version, kept))
+        return Json(_answer(number, version, kept))
 
-    async def _events(
-        self, place: Place, keeping: "asyncio.Task[tuple[int, Reply]]", number: int
-    ) -> AsyncIterator[bytes]:
+    async def _events(self, place: Place, keeping: Keeping, number: int) -> AsyncIterator[bytes]:
         async for event in waiting_events(self._service, place):
             yield event
         try:
-            version, reply = await asyncio.shield(keeping)
+            version, kept = await asyncio.shield(keeping)
         except Exception as error:  # the status was sent: only the stream can tell
             yield sent_event(refusal_of(error).content(), "error")
             return
-        async for event in _said(number, version, reply):
+        async for event in _said(number, version, kept):
             yield event
 
 
-async def _said(number: int, version: int, reply: Reply) -> AsyncIterator[bytes]:
-    for piece in pieces(reply.text):
+async def _said(number: int, version: int, kept: Version) -> AsyncIterator[bytes]:
+    for piece in pieces(kept.reply.text):
         yield sent_event({"text": piece}, "text")
-    yield sent_event(_answer(number, version, reply), "reply")
+    yield sent_event(_answer(number, version, kept), "reply")
 
 
-def _answer(number: int, version: int, reply: Reply) -> dict[str, Any]:
-    return {"number": number, "version": version, "reply": reply.to_dict()}
+def _answer(number: int, version: int, kept: Version) -> dict[str, Any]:
+    return {"number": number, "version": version, "reply": _reply(kept)}
+
+
+def _reply(kept: Version) -> dict[str, Any]:
+    return kept.reply.to_dict() | {"want": kept.want.to_dict() if kept.want else None}
 
 
 def shown(found: Conversation) -> dict[str, Any]:
@@ -253,7 +273,7 @@ def shown(found: Conversation) -> dict[str, Any]:
                 "said": one.said,
                 "created": one.created,
                 "current": one.current,
-                "replies": [reply.to_dict() for reply in one.replies],
+                "replies": [_reply(version) for version in one.versions],
             }
             for one in found.exchanges
         ],

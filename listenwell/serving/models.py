@@ -21,10 +21,16 @@ class Models:
     Args:
         names: the first is the default.
         load: a listener by its name; called once for each that is used.
+        planning: those of them that make plans; None where that shows when they are loaded.
     """
 
-    def __init__(self, names: Sequence[str], load: Callable[[str], Answers]) -> None:
-        self.names, self._load = tuple(names), load
+    def __init__(
+        self,
+        names: Sequence[str],
+        load: Callable[[str], Answers],
+        planning: Sequence[str] | None = None,
+    ) -> None:
+        self.names, self._load, self._planning = tuple(names), load, planning
         self._found: dict[str, Future[Answers]] = {}
 
     def start(self, name: str | None = None) -> "Future[Answers]":
@@ -68,6 +74,12 @@ class Models:
         if not found.done():
             return "loading"
         return "failed" if found.exception() else "ready"
+
+    def can_plan(self, name: str) -> bool | None:
+        """Whether a model makes plans, so that it can be steered; None where that shows when it is loaded."""
+        if self.state(name) == "ready":
+            return self._found[name].result().plan is not None
+        return None if self._planning is None else name in self._planning
 
     def _fill(self, name: str) -> None:
         try:

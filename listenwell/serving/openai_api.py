@@ -26,6 +26,7 @@ from listenwell.serving.schemas import (
     MOST_LINES,
     MOST_TURNS,
     SEEDS,
+    Candidates,
     PersonaLines,
     Want,
     errors,
@@ -93,6 +94,7 @@ class ChatIn(BaseModel):
     n: Literal[1] | None = Field(None, description="One reply; the others are listenwell.candidates.")
     persona: PersonaLines = []
     want: Want | None = None
+    candidates: Candidates = None
 
     def dialogue(self) -> tuple[Dialogue, tuple[str, ...]]:
         """The talk, and what the user should know."""
@@ -186,7 +188,7 @@ def openai_routes(service: Service) -> APIRouter:
         dialogue, notices = asked.dialogue()
         seed = None if asked.seed is None else asked.seed % SEEDS
         want = asked.want.factors() if asked.want else None
-        place = service.ask(asked.model, dialogue, want, seed)
+        place = service.ask(asked.model, dialogue, want, seed, asked.candidates)
         answer = _Answer(service, asked, dialogue, notices, place)
         if asked.stream:
             return Events(answer.events())

@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from listenwell.dialogue import Dialogue
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.serving.models import Models
 from listenwell.serving.queue import Place
 from listenwell.serving.refusals import Json, refusal_of
 from listenwell.serving.schemas import (
@@ -49,7 +50,7 @@ def own_routes(service: Service) -> APIRouter:
     @router.post("/reply", response_model=ReplyOut, responses=errors(404, 502, 503) | STREAMED)
     async def reply(request: Request, asked: ReplyIn) -> Response:
         """Answer what was said, with what was heard, meant and could have been said; nothing is kept."""
-        place = service.ask(asked.model, asked.dialogue(), asked.wish(), asked.seed)
+        place = service.ask(asked.model, asked.dialogue(), asked.wish(), asked.seed, asked.candidates)
         if asked.stream:
             return Events(_reply_events(service, place))
         await answered(request, service.line, place)
@@ -83,7 +84,7 @@ def own_routes(service: Service) -> APIRouter:
     @router.get("/about", response_model=AboutOut, responses=errors())
     async def about() -> Response:
         """What this is and what it is not, what is kept, and what can be asked for."""
-        return Json(_about(service.settings))
+        return Json(_about(service.settings, service.models))
 
     return router
 
@@ -125,7 +126,7 @@ def _health(service: Service) -> dict[str, Any]:
     }
 
 
-def _about(settings: Settings) -> dict[str, Any]:
+def _about(settings: Settings, models: Models) -> dict[str, Any]:
     return {
         "name": "listenwell",
         "version": __version__,
@@ -134,6 +135,7 @@ def _about(settings: Settings) -> dict[str, Any]:
         "is_stored": settings.store is not None,
         "country": settings.country,
         "needs_key": settings.api_key is not None,
+        "models": [{"name": name, "plans": models.can_plan(name)} for name in models.names],
         "labels": {
             "emotion": list(EMOTIONS),
             "mechanisms": list(MECHANISMS),

@@ -13,8 +13,8 @@ from typing import Any
 
 from listenwell.serving.refusals import Refusal
 
-Work = Callable[[Hashable, Sequence[Any]], Sequence[Any]]
-"""(what is asked for, the requests) to a result or an exception for each."""
+Work = Callable[[Hashable, Sequence[Any], int], Sequence[Any]]
+"""(what is asked for, the requests, how many want something) to a result or an exception for each."""
 _LONGEST_RETRY = 120.0
 
 
@@ -145,9 +145,9 @@ class Line:
         for place in batch:
             place.waited = begin - place.since
         loop = asyncio.get_running_loop()
-        requests = [place.request for place in batch]
+        requests, load = [place.request for place in batch], len(batch) + len(self._waiting)
         try:
-            found = await loop.run_in_executor(self._thread, self._work, batch[0].kind, requests)
+            found = await loop.run_in_executor(self._thread, self._work, batch[0].kind, requests, load)
         except Exception as error:
             found = [error] * len(batch)
         self._seconds = 0.7 * self._seconds + 0.3 * (time.monotonic() - begin)

@@ -41,6 +41,15 @@ ModelName = Annotated[
 Seed = Annotated[
     int | None, Field(ge=0, lt=SEEDS, description="The same seed gives the same reply, asked alone.")
 ]
+Candidates = Annotated[
+    int | None,
+    Field(
+        ge=1,
+        le=64,
+        description="Choose the reply from so many at most, and never from fewer because others wait.",
+    ),
+]
+Key = Annotated[str | None, Field(pattern=KEY)]
 Stream = Annotated[bool, Field(description="Answer as server-sent events.")]
 
 
@@ -84,6 +93,7 @@ class Steered(In):
     want: Want | None = None
     seed: Seed = None
     model: ModelName = None
+    candidates: Candidates = None
     stream: Stream = False
 
     def wish(self) -> Factors | None:
@@ -130,6 +140,10 @@ class ConversationIn(In):
 
     persona: PersonaLines = []
     model: ModelName = None
+    key: Key = Field(
+        None,
+        description="Your own name for it: begun again under it after a lost connection, it is the same.",
+    )
 
 
 class ConversationChange(In):
@@ -143,10 +157,18 @@ class MessageIn(Steered):
     """What the person says in a conversation."""
 
     text: Text
-    key: str | None = Field(
+    key: Key = Field(
         None,
-        pattern=KEY,
         description="Your own name for this message: sent again after a lost connection, it is kept once.",
+    )
+
+
+class AgainIn(Steered):
+    """How to answer the last message again."""
+
+    key: Key = Field(
+        None,
+        description="Your own name for this reply: asked for again after a lost connection, it is the same.",
     )
 
 
@@ -194,6 +216,12 @@ class ReplyOut(BaseModel):
     notices: list[str] = []
 
 
+class KeptReplyOut(ReplyOut):
+    """A reply of a conversation."""
+
+    want: PlanOut | None = Field(description="What it was asked to do, if anything.")
+
+
 class RankedOut(BaseModel):
     """A reply in its order."""
 
@@ -239,7 +267,7 @@ class ExchangeOut(BaseModel):
     said: str
     created: float = Field(description="Seconds since 1970.")
     current: int | None = Field(description="The version that the conversation goes on from.")
-    replies: list[ReplyOut] = Field(description="Version 1 first.")
+    replies: list[KeptReplyOut] = Field(description="Version 1 first.")
 
 
 class SummaryOut(BaseModel):
@@ -276,7 +304,7 @@ class AnsweredOut(BaseModel):
 
     number: int = Field(description="Of the exchange, from 1.")
     version: int = Field(description="Of the reply, from 1.")
-    reply: ReplyOut
+    reply: KeptReplyOut
 
 
 class DeletedOut(BaseModel):
@@ -290,6 +318,15 @@ class ModelState(BaseModel):
 
     name: str
     state: Literal["asleep", "loading", "ready", "failed"]
+
+
+class ModelAbout(BaseModel):
+    """What a model can do."""
+
+    name: str
+    plans: bool | None = Field(
+        description="Whether it makes plans, so that it can be steered; null until it is loaded."
+    )
 
 
 class HealthOut(BaseModel):
@@ -313,6 +350,7 @@ class AboutOut(BaseModel):
     is_stored: bool
     country: str | None
     needs_key: bool
+    models: list[ModelAbout] = Field(description="The first is used where none is named.")
     labels: dict[str, list[str]] = Field(description="What can be asked for, by part of a plan.")
     limits: dict[str, int]
 

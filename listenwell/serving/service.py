@@ -17,6 +17,7 @@ from listenwell.serving.queue import Line, Place
 from listenwell.serving.refusals import Refusal
 from listenwell.serving.schemas import SEEDS
 from listenwell.serving.settings import Settings
+from listenwell.serving.sparing import proposed, share, sparing
 from listenwell.serving.store import Store
 
 if TYPE_CHECKING:
@@ -58,13 +59,14 @@ class Service:
         ranker: "Callable[[], Selector]" = shipped_ranker,
     ) -> None:
         self.settings = settings
-        self.models = Models(settings.models, listener)
+        self.models = Models(settings.models, listener, settings.planning)
         self._make_annotator, self._make_ranker = annotator, ranker
         self.line: Line
         self._store: Store | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.under_way: dict[tuple[str, int], tuple[Place, asyncio.Task[Any]]] = {}
-        """Messages of conversations that are being answered for the first time."""
+        self.under_way: dict[tuple[str, int | str | None], tuple[Place, asyncio.Task[Any]]] = {}
+        """Replies that are being made, by conversation and what they answer: the number of an exchange that
+        is answered for the first time, or the client's name for a reply that is spoken again."""
 
     async def open(self) -> None:
         """Open the store and the line, and begin to load the first model."""
@@ -92,9 +94,23 @@ class Service:
         return self._store
 
     def ask(
-        self, model: str | None, dialogue: Dialogue, want: Factors | None = None, seed: int | None = None
+        self,
+        model: str | None,
+        dialogue: Dialogue,
+        want: Factors | None = None,
+        seed: int | None = None,
+        candidates: int | None = None,
     ) -> Place:
-        """Take a place for a reply."""
+        """Take a place for a reply.
+
+        Args:
+            model: one of the models, the first without.
+            dialogue: ends with what is to be answered.
+            want: what the reply must do.
+            seed: a new one without.
+            candidates: choose from so many replies at most, however many wait; without, as `Settings.fewest`
+                says.
+        """
         name, listener = self.models.get(model)
         if want is not None and listener.plan is None:
             raise InputError(
@@ -102,7 +118,7 @@ class Service:
                 "Use another model, or leave the wish out.",
             )
         seed = secrets.randbelow(SEEDS) if seed is None else seed
-        return self.line.enter((REPLY, name), Asked(dialogue, want, seed))
+        return self.line.enter((REPLY, name, candidates), Asked(dialogue, want, seed))
 
     def ask_readings(self, dialogue: Dialogue, top: int) -> Place:
         """Take a place for a dialogue to be annotated."""
@@ -124,11 +140,12 @@ class Service:
         if not task.cancelled():
             task.exception()  # heard, so that asyncio does not write it to the log
 
-    def _work(self, kind: Hashable, requests: Sequence[Any]) -> Sequence[Any]:
+    def _work(self, kind: Hashable, requests: Sequence[Any], load: int) -> Sequence[Any]:
         """Answer requests of one kind; in the thread of the line."""
         assert isinstance(kind, tuple)
         if kind[0] == REPLY:
-            return answer_all(self.models.get(kind[1])[1], requests)
+            listener = self.models.get(kind[1])[1]
+            return answer_all(sparing(listener, kind[2] or self._share(listener, load)), requests)
         if kind[0] == ANNOTATE:
             top = kind[1]
             return each(
@@ -137,6 +154,10 @@ class Service:
                 lambda one: self._annotator.annotate(one, top),
             )
         return each(requests, None, lambda one: (self._ranker.name, self._ranker.scores(*one).tolist()))
+
+    def _share(self, listener: Answers, load: int) -> int:
+        own, fewest = proposed(listener), self.settings.fewest
+        return own if fewest is None else share(own, load, fewest)
 
     @cached_property
     def _annotator(self) -> "Annotator":

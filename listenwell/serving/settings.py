@@ -41,6 +41,8 @@ class Settings:
     """0 for any that is free."""
     models: tuple[str, ...] = ("prompted",)
     """Names of models that visitors may choose from; the first is used where none is named."""
+    planning: tuple[str, ...] | None = None
+    """Those of them that make plans and can be steered; None where that shows when they are loaded."""
     api_key: str | None = field(default=None, repr=False)
     store: str | None = None
     """Where conversations are kept: a URL of SQLite or PostgreSQL; None keeps none."""
@@ -54,6 +56,10 @@ class Settings:
     """Seconds between signs of life while a reply is made."""
     gather: float = 0.02
     """Seconds that a request waits for others to be answered with."""
+    fewest: int | None = 1
+    """While several people wait, each reply is chosen from fewer, so that all are answered sooner: from so
+    many at least. Of one there is no choice, and where it is filtered, a safe sentence is said. None: always
+    from all."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -61,6 +67,8 @@ class Settings:
             raise InputError("The service has no model.", "Name at least one.")
         if len(set(self.models)) != len(self.models):
             raise InputError("A model is named twice.", "Name each once.")
+        if self.fewest is not None and self.fewest < 1:
+            raise InputError(f"fewest is {self.fewest}.", "Give 1 or more.")
         if not 0 <= self.port <= 65535:
             raise InputError(f"The port is {self.port}.", "Give 1 to 65535, or 0 for any that is free.")
         if self.api_key is not None and (len(self.api_key) < SHORTEST_KEY or not _is_plain(self.api_key)):

@@ -7,73 +7,21 @@ import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import IntegrityError
 
-from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Persona, Reply, Turn
+from listenwell.dialogue import Factors, Reply
 from listenwell.records import dumps
+from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.database import open_database
 from listenwell.serving.refusals import Refusal
 from listenwell.serving.settings import Limits
 
 BEGINS = 80
 """Characters of a conversation's first words that a list shows."""
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """What was said, and the replies to it."""
-
-    number: int
-    said: str
-    created: float
-    replies: tuple[Reply, ...] = ()
-    current: int | None = None
-    """The version of the reply that counts, from 1."""
-
-    @property
-    def reply(self) -> Reply | None:
-        """The reply that the conversation goes on from."""
-        return self.replies[self.current - 1] if self.current else None
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """A visitor's talk."""
-
-    id: str
-    model: str | None
-    persona: tuple[str, ...]
-    created: float
-    changed: float
-    exchanges: tuple[Exchange, ...] = ()
-
-    def exchange(self, number: int) -> Exchange | None:
-        """One by its number."""
-        return next((one for one in self.exchanges if one.number == number), None)
-
-    def dialogue(self, until: int | None = None, most: int | None = None) -> Dialogue | None:
-        """The talk as listenwell's own; None where nothing was said.
-
-        Args:
-            until: end with what was said in this exchange, without its replies.
-            most: the latest so many turns.
-        """
-        turns = list[Turn]()
-        for one in self.exchanges:
-            turns.append(Turn(SPEAKER, one.said))
-            if one.number == until:
-                break
-            if one.reply and one.reply.text.strip():
-                notes = {"model": one.reply.model, "seed": str(one.reply.seed)}
-                turns.append(Turn(LISTENER, one.reply.text, notes=tuple(notes.items())))
-        if not turns:
-            return None
-        personas = (Persona(LISTENER, self.persona),) if self.persona else ()
-        return Dialogue(tuple(turns[-most:] if most else turns), id=self.id, personas=personas)
 
 
 class Store:
@@ -97,11 +45,18 @@ class Store:
         """Let go of the database."""
         self._engine.dispose()
 
-    def create(self, visitor: str, model: str | None, persona: Sequence[str]) -> Conversation:
-        """A new conversation."""
+    def create(
+        self, visitor: str, model: str | None, persona: Sequence[str], name: str | None = None
+    ) -> Conversation:
+        """A new conversation; where the visitor has one of the client's name, that one."""
         now = time.time()
         made = Conversation(secrets.token_urlsafe(16), model, tuple(persona), now, now)
         with self._engine.begin() as connection:
+            if name is not None:
+                self._lock(connection, visitor)
+                statement = "SELECT id FROM conversations WHERE visitor = :visitor AND name = :name"
+                if known := _rows(connection, statement, visitor=visitor, name=name):
+                    return _read(connection, visitor, known[0]["id"])
             count = _one(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
             if count >= self._limits.conversations:
                 raise Refusal(
@@ -111,10 +66,11 @@ class Store:
                 )
             _run(
                 connection,
-                "INSERT INTO conversations (id, visitor, model, persona, created, changed) "
-                "VALUES (:id, :visitor, :model, :persona, :now, :now)",
+                "INSERT INTO conversations (id, visitor, name, model, persona, created, changed) "
+                "VALUES (:id, :visitor, :name, :model, :persona, :now, :now)",
                 id=made.id,
                 visitor=visitor,
+                name=name,
                 model=model,
                 persona=dumps(list(persona)),
                 now=now,
@@ -217,10 +173,17 @@ class Store:
             _touch(connection, id)
             return int(last) + 1
 
-    def add_reply(self, visitor: str, id: str, number: int, reply: Reply) -> int:
-        """Keep a reply to an exchange, which goes on from it; returns its version."""
+    def add_reply(self, visitor: str, id: str, number: int, made: Version) -> int:
+        """Keep a reply to an exchange, which goes on from it; returns its version.
+
+        Of a reply that was kept under the client's name for it before, that one's is returned.
+        """
         with self._engine.begin() as connection:
             _own(connection, visitor, id, lock=not self.is_file)
+            statement = "SELECT version FROM replies WHERE conversation = :id AND name = :name"
+            known = _rows(connection, statement, id=id, name=made.name)
+            if made.name is not None and known:
+                return int(known[0]["version"])
             last = _one(
                 connection,
                 "SELECT COALESCE(MAX(version), 0) FROM replies WHERE conversation = :id AND number = :number",
@@ -232,12 +195,14 @@ class Store:
             try:
                 _run(
                     connection,
-                    "INSERT INTO replies (conversation, number, version, reply, created) "
-                    "VALUES (:id, :number, :version, :reply, :now)",
+                    "INSERT INTO replies (conversation, number, version, name, want, reply, created) "
+                    "VALUES (:id, :number, :version, :name, :want, :reply, :now)",
                     id=id,
                     number=number,
                     version=last + 1,
-                    reply=dumps(reply.to_dict()),
+                    name=made.name,
+                    want=made.want.to_json() if made.want else None,
+                    reply=dumps(made.reply.to_dict()),
                     now=time.time(),
                 )
             except IntegrityError:
@@ -272,6 +237,11 @@ class Store:
         )
         _touch(connection, id)
 
+    def _lock(self, connection: Connection, visitor: str) -> None:
+        """Let a visitor's other requests for a new conversation wait; SQLite has one writer anyway."""
+        if not self.is_file:
+            _run(connection, "SELECT pg_advisory_xact_lock(hashtextextended(:visitor, 0))", visitor=visitor)
+
     def _wipe(self) -> None:
         """Leave nothing of what was deleted in SQLite's log."""
         if self.is_file:
@@ -297,17 +267,19 @@ def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> M
 
 def _read(connection: Connection, visitor: str, id: str) -> Conversation:
     found = _conversation(_own(connection, visitor, id))
-    replies: dict[int, list[Reply]] = {}
+    versions: dict[int, list[Version]] = {}
     for row in _rows(
         connection, "SELECT * FROM replies WHERE conversation = :id ORDER BY number, version", id=id
     ):
-        replies.setdefault(row["number"], []).append(Reply.from_json(row["reply"]))
+        want = Factors.from_json(row["want"]) if row["want"] else None
+        version = Version(Reply.from_json(row["reply"]), want, row["name"])
+        versions.setdefault(row["number"], []).append(version)
     exchanges = tuple(
         Exchange(
             row["number"],
             json.loads(row["said"]),
             row["created"],
-            tuple(replies.get(row["number"], ())),
+            tuple(versions.get(row["number"], ())),
             row["current_version"],
         )
         for row in _rows(

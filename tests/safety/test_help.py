@@ -39,9 +39,32 @@ def test_the_line_of_a_country_is_named(country, number):
         assert number in answer(kind, found) and number in answer(kind, found, again=True)
 
 
+EMERGENCY = {
+    "US": "911",
+    "CA": "911",
+    "GB": "999 or 112",
+    "IE": "112 or 999",
+    "AU": "000",
+    "NZ": "111",
+    "FR": "112",
+    "DE": "112",
+    "ES": "112",
+    "NL": "112",
+    "BR": "192 (ambulance) or 190 (police)",
+    "IN": "112",
+    "ZA": "112 from a mobile phone, 10177 (ambulance) or 10111 (police)",
+}
+
+
+def test_every_country_with_a_line_has_its_emergency_number():
+    assert {country: help_for(country).emergency for country in NUMBERS} == EMERGENCY
+    for country, number in EMERGENCY.items():
+        assert f"Please call {number} now" in answer("emergency", help_for(country))
+
+
 def test_emergency_numbers():
     assert help_for("NL").emergency == help_for("IT").emergency == "112"
-    assert help_for("US").emergency == help_for("JP").emergency == help_for().emergency == LOCAL_EMERGENCY
+    assert help_for("JP").emergency == help_for().emergency == LOCAL_EMERGENCY
     assert help_for("IT").lines == ()
     assert help_for("uk") == help_for("GB")
 
@@ -54,8 +77,13 @@ def test_what_is_no_country_is_an_error(country):
 
 def test_an_operators_own_table(tmp_path):
     own = tmp_path / "lines.toml"
-    own.write_text(FILE.read_text(encoding="utf-8").replace('number = "1737"', 'number = "0000"'), "utf-8")
+    text = FILE.read_text(encoding="utf-8").replace('number = "1737"', 'number = "0000"')
+    own.write_text(text, "utf-8")
     assert help_for("NZ", own).lines[0].number == "0000"
+    begin, end = text.index("[emergency.elsewhere]"), text.index("[[line]]")
+    own = tmp_path / "union.toml"  # one that names no others
+    own.write_text(text[:begin] + text[end:], "utf-8")
+    assert (help_for("NZ", own).emergency, help_for("IE", own).emergency) == (LOCAL_EMERGENCY, "112")
     own = tmp_path / "broken.toml"
     own.write_text("[")
     with pytest.raises(InputError, match="cannot be read"):
@@ -63,7 +91,7 @@ def test_an_operators_own_table(tmp_path):
 
 
 @pytest.mark.parametrize("again", [False, True])
-@pytest.mark.parametrize("country", [None, "NL", "US"])
+@pytest.mark.parametrize("country", [None, *EMERGENCY])
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_answer_is_whole_says_where_help_is_and_passes_our_own_filter(kind, country, again):
     found = help_for(country)

@@ -7,7 +7,7 @@ import pytest
 from listenwell.errors import InputError
 from listenwell.evaluation.ledger import read_result
 from listenwell.safety.crisis import Detector
-from listenwell.safety.measure import Labelled, measured, report, table
+from listenwell.safety.measure import Labelled, filtered, measured, report, table
 from tests.conftest import ROOT
 
 DETECTOR = Detector.load()
@@ -57,10 +57,35 @@ def test_the_command_writes_json(tmp_path):
     assert missing.returncode == 1 and "Traceback" not in missing.stderr
 
 
-def test_corpora_and_released_replies(samples):
-    figures = json.loads(run("corpus", "epitome", "train").stdout)
+def test_what_is_filtered_is_counted_and_shown():
+    replies = ["Well done!", "You should sue them.", "You should sue them.", "I am a doctor. Shut up."]
+    found = filtered({"a": replies, "b": ["Fine."]}, 1)
+    assert (found["a"]["legal"], found["a"]["insult"], found["a"]["any"]) == (50, 25, 75)
+    assert found["b"]["any"] == 0
+    shown = [{"reply": "You should sue them.", "legal": "You should sue"}]
+    assert found["filtered"] == {"a": shown, "b": []}
+    assert set(filtered({"a": replies})) == {"a"}
+
+
+def test_corpora_and_released_replies(samples, tmp_path):
+    figures = json.loads(run("corpus", "epitome", "train", "--keep", tmp_path, "--show", 2).stdout)
     assert figures["replies"] >= figures["alarms"]["texts"] > 0
     assert set(figures["faults"]) > {"insult", "any"}
+    assert set(figures["filtered"]) == {"human"}
+    kept = read_result(tmp_path / "safety-replies-human.json")
+    assert (kept.task, kept.corpus, kept.split, kept.count) == (
+        "reply_filter",
+        "epitome",
+        "train",
+        figures["replies"],
+    )
+    assert round(kept.metric("any"), 2) == figures["faults"]["any"]
     (peers,) = samples.glob("peers/*mime*")
-    assert "MIME greedy" in json.loads(run("peers", peers).stdout)["faults"]
+    assert "MIME greedy" in json.loads(run("peers", peers, "--keep", tmp_path).stdout)["faults"]
+    assert {result.system for result in map(read_result, tmp_path.glob("*mime*.json"))} == {
+        "MIME greedy",
+        "MIME beam",
+        "MIME top-k",
+    }
+    assert read_result(tmp_path / "safety-replies-human.json") == kept  # people's own are the corpus's
     assert "no conversations" in run("corpus", "goemotions", "train").stderr

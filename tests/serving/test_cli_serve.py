@@ -5,6 +5,7 @@ from listenwell.cli import app as cli
 from listenwell.errors import InputError, ListenwellError, UnknownNameError
 from listenwell.serving import run
 from listenwell.serving.run import Server, address, bind
+from listenwell.serving.sparing import sparing
 from tests.serving.fake import FakeListener, fake_app, fake_settings
 
 
@@ -35,6 +36,16 @@ def test_options_reach_the_settings(started, tmp_path):
     assert (settings.origins, settings.hosts) == (("https://a.example",), ("b.example",))
     assert (settings.limits.requests_a_minute, settings.limits.queue) == (7, 5)
     assert not browser
+    assert (settings.fewest, settings.planning) == (1, ())
+
+
+def test_how_many_replies_are_chosen_from_under_load(started):
+    for arguments in (("--steady",), ("--fewest", "3"), ("--model", "prompted", "--model", "planned")):
+        assert serve(*arguments).exit_code == 0
+    assert [settings.fewest for _, settings, _ in started] == [None, 3, 1]
+    assert started[-1][1].planning == ("planned",)
+    assert serve("--model", "planned", "--without", "plan").exit_code == 0
+    assert started[-1][1].planning == ()
 
 
 def test_by_default_it_is_here_only_and_keeps_talks(started, monkeypatch):
@@ -59,6 +70,7 @@ def test_a_key_from_the_environment_opens_the_world(started, monkeypatch):
     ("arguments", "error"),
     [
         (("--model", "plannd"), UnknownNameError),
+        (("--model", "planned", "--model", "promted"), UnknownNameError),
         (("--backend", "llama"), UnknownNameError),
         (("--backend", "openai"), InputError),
     ],
@@ -91,6 +103,8 @@ def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypa
     assert listener.speak.name == "tiny (remote)"
     assert listener.plan is listener.speak
     assert listener.speak.config.plans == 2
+    assert started[0][1].planning == ("tiny",)
+    assert sparing(listener, 1).plan.config.plans == 1  # one request to the endpoint instead of two
     assert listener.choose == "judges"
     assert listener.understand[0] == "emotion"
     assert "act" in listener.understand

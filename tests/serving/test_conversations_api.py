@@ -57,6 +57,46 @@ def test_a_reply_is_spoken_again_and_both_are_kept(keeping):
     assert keeping.put(path, json={"version": 3}).status_code == 404
 
 
+def test_a_reply_asked_for_again_under_its_key_is_the_same(keeping):
+    id = begin(keeping)
+    say(keeping, id, "I won!")
+    path, body = f"/api/conversations/{id}/again", {"want": {"act": "wishing"}, "key": "again-01"}
+    first = keeping.post(path, json=body).json()
+    assert (first["version"], first["reply"]["want"]) == (2, {"act": "wishing"})
+    assert keeping.post(path, json={"key": "again-01"}).json() == first
+    streamed = keeping.post(path, json=body | {"stream": True})
+    assert events(streamed.text)[-1] == ("reply", first)
+    say(keeping, id, "Really!")
+    assert keeping.post(path, json=body).json() == first  # of the exchange that was the last one then
+    assert keeping.post(path, json=body | {"key": "again-02"}).json()["number"] == 2
+    assert keeping.post(path, json={"key": "short"}).status_code == 422
+    found = keeping.get(f"/api/conversations/{id}").json()["exchanges"]
+    assert [[reply["want"] for reply in one["replies"]] for one in found] == [
+        [None, {"act": "wishing"}],
+        [None, {"act": "wishing"}],
+    ]
+
+
+def test_a_conversation_begun_again_under_its_key_is_the_same(keeping):
+    first = keeping.post("/api/conversations", json={"persona": ["I bake."], "key": "begin-01"})
+    again = keeping.post("/api/conversations", json={"key": "begin-01"})
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.json() == first.json()
+    assert begin(keeping, key="begin-02") != first.json()["id"] != begin(keeping)
+    keeping.cookies.clear()  # another visitor
+    assert begin(keeping, key="begin-01") != first.json()["id"]
+
+
+def test_a_wish_is_kept_with_its_reply_and_exported(keeping):
+    id = begin(keeping)
+    said = say(keeping, id, "I won!", want={"act": "wishing", "mechanisms": []})
+    assert said["reply"]["want"] == {"act": "wishing", "mechanisms": []}
+    assert say(keeping, id, "Really!")["reply"]["want"] is None
+    talk = Dialogue.from_json(keeping.get(f"/api/conversations/{id}/export").text)
+    assert json.loads(talk.turns[1].note("want")) == {"act": "wishing", "mechanisms": []}
+    assert talk.turns[3].note("want") is None
+
+
 def test_persona_and_model_can_be_changed(make_client):
     client = make_client(kept=True, models=("fake", "other"))
     id = begin(client)
@@ -88,25 +128,31 @@ def test_a_message_sent_again_is_answered_once(keeping):
     assert len(keeping.get(f"/api/conversations/{id}").json()["exchanges"]) == 1
 
 
-def test_a_message_sent_again_while_it_is_answered_shares_the_answer(tmp_path):
+@pytest.mark.parametrize("path", ["messages", "again"])
+def test_what_is_sent_again_while_it_is_answered_shares_the_answer(tmp_path, path):
     hold = threading.Event()
-    listener = FakeListener(hold=hold)
+    listener = FakeListener()
     app = fake_app(fake_settings(store=str(tmp_path / "talks")), listener)
     with running(app) as url, httpx2.Client(base_url=url, timeout=20) as client:
         id = begin(client)
-        found = []
-        threads = [
-            threading.Thread(target=lambda: found.append(say(client, id, "I won!", key="message-1")))
-            for _ in range(3)
-        ]
+        body = {"key": "message-1", "text": "I won!"}
+        if path == "again":
+            say(client, id, body.pop("text"))
+        before = len(listener.seen)
+        listener.hold, found = hold, []
+
+        def send():
+            found.append(client.post(f"/api/conversations/{id}/{path}", json=body).json())
+
+        threads = [threading.Thread(target=send) for _ in range(3)]
         for thread in threads:
             thread.start()
         wait_until(lambda: any(place.watchers == 3 for place, _ in app.state.service.under_way.values()))
         hold.set()
         for thread in threads:
             thread.join()
-        assert len(client.get(f"/api/conversations/{id}").json()["exchanges"][0]["replies"]) == 1
-    assert len(listener.seen) == 1
+        assert len(client.get(f"/api/conversations/{id}").json()["exchanges"][0]["replies"]) == before + 1
+    assert len(listener.seen) == before + 1
     assert found[0] == found[1] == found[2]
     assert not app.state.service.under_way
 

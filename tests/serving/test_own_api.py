@@ -3,8 +3,9 @@ import json
 import pytest
 
 from listenwell.serving.schemas import MOST_CHARACTERS, MOST_TURNS
+from listenwell.serving.security import VISITOR, VISITOR_HEADER
 from listenwell.serving.settings import NOTICE
-from tests.serving.fake import FakeListener, fake_app, fake_settings
+from tests.serving.fake import FakeListener, fake_app, fake_settings, wait_until
 
 
 def events(text):
@@ -176,6 +177,31 @@ def test_about_says_what_this_is_not_and_what_is_kept(make_client):
     nothing = make_client().get("/api/about").json()
     assert not nothing["is_stored"]
     assert nothing["stored"].startswith("Nothing")
+
+
+def test_about_says_which_models_make_plans(make_client):
+    def load(name):
+        return FakeListener(plan=None if name == "plain" else True)
+
+    def plans(**settings):
+        models = ("fake", "plain", "asleep")
+        client = make_client(fake_app(fake_settings(models=models, **settings), factory=load))
+        client.post("/api/reply", json={"text": "a", "model": "plain"})
+        wait_until(lambda: client.app.state.service.models.state("plain") == "ready")
+        return [(one["name"], one["plans"]) for one in client.get("/api/about").json()["models"]]
+
+    assert plans() == [("fake", True), ("plain", False), ("asleep", None)]
+    assert plans(planning=("asleep",)) == [("fake", True), ("plain", False), ("asleep", True)]
+    assert plans(planning=()) == [("fake", True), ("plain", False), ("asleep", False)]
+
+
+def test_the_page_makes_a_visitor_known_before_anything_is_said(make_client):
+    client = make_client(kept=True)
+    token = client.get("/").headers[VISITOR_HEADER]
+    assert client.cookies[VISITOR] == token
+    assert VISITOR_HEADER not in client.get("/").headers  # known by now
+    assert client.post("/api/conversations", json={}).headers[VISITOR_HEADER] == token
+    assert VISITOR_HEADER not in make_client().get("/").headers  # nothing is kept, nobody need be known
 
 
 def test_the_page_and_the_docs_are_served(make_client, tmp_path):

@@ -12,13 +12,15 @@ from tests.serving.fake import FakeListener, fake_app, fake_settings, running, w
 
 
 def lined_up(scenario, **settings):
-    """Run a scenario with a line whose work doubles numbers and notes its batches."""
+    """Run a scenario with a line whose work doubles numbers and notes its batches, and the load of each."""
     batches, release = [], threading.Event()
+    loads = settings.pop("loads", [])
     release.set()
 
-    def work(kind, requests):
+    def work(kind, requests, load):
         assert release.wait(10)
         batches.append((kind, list(requests)))
+        loads.append(load)
         if kind == "broken":
             raise RuntimeError
         return [ValueError() if one < 0 else 2 * one for one in requests]
@@ -39,9 +41,11 @@ def test_those_who_come_together_are_answered_together_in_order():
         places = [line.enter("a", number) for number in range(5)]
         return await asyncio.gather(*(place.result for place in places))
 
-    results, batches = lined_up(scenario)
+    loads = []
+    results, batches = lined_up(scenario, loads=loads)
     assert results == [0, 2, 4, 6, 8]
     assert batches == [("a", [0, 1, 2]), ("a", [3, 4])]
+    assert loads == [5, 2]  # those who wait are counted, too
 
 
 def test_a_batch_waits_a_moment_for_others():

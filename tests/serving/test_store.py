@@ -1,3 +1,4 @@
+import json
 import sqlite3
 import stat
 import threading
@@ -10,14 +11,15 @@ from sqlalchemy import text
 
 from listenwell.dialogue import Factors, Reply, Scored
 from listenwell.errors import InputError, MissingExtraError
+from listenwell.serving.conversation import Version
 from listenwell.serving.database import MIGRATIONS, migrate, open_database, parse_url
 from listenwell.serving.refusals import Refusal
 from listenwell.serving.settings import Limits
 from listenwell.serving.store import Store
 
 ANNA, BEN = "anna", "ben"
-REPLY = Reply("Well done!", "fake", 3, (Scored("proud", 0.5),), Factors(act="wishing"))
-AGAIN = Reply("How nice!", "fake", 4)
+REPLY = Version(Reply("Well done!", "fake", 3, (Scored("proud", 0.5),), Factors(act="wishing")))
+AGAIN = Version(Reply("How nice!", "fake", 4), Factors(act="wishing", mechanisms=()), "k1")
 
 
 @pytest.fixture
@@ -35,12 +37,12 @@ def test_a_talk_is_kept_as_it_was(store):
     found = store.get(ANNA, made.id)
     assert (found.model, found.persona) == ("planned", ("I bake.",))
     assert [one.said for one in found.exchanges] == ["I won!", "Thanks"]
-    assert found.exchanges[0].reply == REPLY
+    assert found.exchanges[0].chosen == REPLY
     assert found.exchanges[1].reply is None
     assert found.changed > found.created
     talk = found.dialogue()
     assert [turn.text for turn in talk.turns] == ["I won!", "Well done!", "Thanks"]
-    assert talk.turns[1].note("seed") == "3"
+    assert talk.turns[1].notes == (("model", "fake"), ("seed", "3"))
     assert [turn.text for turn in found.dialogue(until=1).turns] == ["I won!"]
     assert [turn.text for turn in found.dialogue(most=2).turns] == ["Well done!", "Thanks"]
 
@@ -49,9 +51,9 @@ def test_several_replies_are_kept_and_one_counts(store):
     id = store.create(ANNA, None, []).id
     store.say(ANNA, id, "I won!")
     assert [store.add_reply(ANNA, id, 1, reply) for reply in (REPLY, AGAIN)] == [1, 2]
-    assert store.get(ANNA, id).exchanges[0].reply == AGAIN
-    assert store.choose(ANNA, id, 1, 1).exchanges[0].reply == REPLY
-    assert store.get(ANNA, id).exchanges[0].replies == (REPLY, AGAIN)
+    assert store.get(ANNA, id).exchanges[0].chosen == AGAIN
+    assert store.choose(ANNA, id, 1, 1).exchanges[0].chosen == REPLY
+    assert store.get(ANNA, id).exchanges[0].versions == (REPLY, AGAIN)
     for number, version in ((1, 3), (2, 1)):
         with pytest.raises(Refusal):
             store.choose(ANNA, id, number, version)
@@ -63,6 +65,55 @@ def test_a_message_sent_twice_under_its_name_is_kept_once(store):
     id = store.create(ANNA, None, []).id
     assert [store.say(ANNA, id, "hi", name) for name in ("k1", "k1", None, None, "k2")] == [1, 1, 2, 3, 4]
     assert len(store.get(ANNA, id).exchanges) == 4
+
+
+def test_a_conversation_begun_twice_under_its_name_is_one(store):
+    first = store.create(ANNA, None, ["I bake."], "begin-1")
+    store.say(ANNA, first.id, "hi")
+    again = store.create(ANNA, "other", [], "begin-1")
+    assert (again.id, again.persona, len(again.exchanges)) == (first.id, ("I bake.",), 1)
+    assert store.create(BEN, None, [], "begin-1").id != first.id
+    store.create(ANNA, None, [], "begin-2")
+    store.create(ANNA, None, [])
+    assert store.create(ANNA, None, [], "begin-1").id == first.id  # there is no room for another
+    store.delete(ANNA, first.id)
+    assert store.create(ANNA, None, [], "begin-1").id != first.id
+
+
+def test_a_reply_kept_twice_under_its_name_is_one_and_its_wish_is_exported(store):
+    id = store.create(ANNA, None, []).id
+    store.say(ANNA, id, "I won!")
+    assert [store.add_reply(ANNA, id, 1, one) for one in (REPLY, AGAIN, AGAIN)] == [1, 2, 2]
+    store.say(ANNA, id, "Thanks")
+    assert store.add_reply(ANNA, id, 2, AGAIN) == 2  # the name is one of the conversation
+    found = store.get(ANNA, id)
+    assert [len(one.versions) for one in found.exchanges] == [2, 0]
+    exchange, version = found.named("k1")
+    assert (exchange.number, version) == (1, 2)
+    assert found.named("k2") is None
+    wish = json.loads(found.dialogue().turns[1].note("want"))
+    assert wish == {"act": "wishing", "mechanisms": []}
+    assert Factors.from_dict(wish) == AGAIN.want
+
+
+def test_a_store_of_the_first_version_is_brought_along(store_url, tmp_path):
+    old = tmp_path / "old"
+    old.mkdir()
+    first = MIGRATIONS / "0001_conversations.sql"
+    (old / first.name).write_text(first.read_text())
+    engine = open_database(store_url, old)
+    with engine.begin() as connection:
+        for statement in (
+            "INSERT INTO conversations VALUES ('c', 'anna', NULL, '[]', 1, 2)",
+            "INSERT INTO exchanges VALUES ('c', 1, NULL, '\"hi\"', 1, 1)",
+            """INSERT INTO replies VALUES ('c', 1, 1, '{"reply": "Hello.", "model": "m", "seed": 1}', 1)""",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    store = Store.open(store_url)
+    assert store.get(ANNA, "c").exchanges[0].chosen == Version(Reply("Hello.", "m", 1))
+    assert store.add_reply(ANNA, "c", 1, AGAIN) == 2
+    store.close()
 
 
 def test_nobody_reaches_what_is_not_theirs(store):
@@ -130,7 +181,7 @@ def test_any_text_comes_back(store, said):
     store.delete_all(ANNA)
     id = store.create(ANNA, None, [said]).id
     store.say(ANNA, id, said)
-    store.add_reply(ANNA, id, 1, Reply(said, "fake", 1))
+    store.add_reply(ANNA, id, 1, Version(Reply(said, "fake", 1)))
     found = store.get(ANNA, id)
     assert (found.persona[0], found.exchanges[0].said, found.exchanges[0].reply.text) == (said, said, said)
 
@@ -153,7 +204,7 @@ def test_many_at_once_lose_nothing(store_url):
     for thread in threads:
         thread.join()
     assert sorted(numbers) == list(range(1, 25))
-    assert all(one.reply == REPLY for one in store.get(ANNA, id).exchanges)
+    assert all(one.chosen == REPLY for one in store.get(ANNA, id).exchanges)
     store.close()
 
 

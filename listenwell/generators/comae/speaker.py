@@ -12,7 +12,8 @@ from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
 from listenwell.errors import InputError, WeightsError
 from listenwell.evaluation.metrics import Perplexity, perplexity_of
-from listenwell.generators.base import Begun, Speech
+from listenwell.generators.base import Speech
+from listenwell.generators.beams import Shared
 from listenwell.generators.comae.config import SHORT, SLOT_COUNT, SLOTS, ComaeConfig
 from listenwell.generators.comae.inputs import NOTHING, Context, Inputs, Piece
 from listenwell.generators.decoding import Decoding, probabilities, sample
@@ -142,7 +143,8 @@ class Comae:
         numbers, likely = self._decide(state, np.stack([self._inputs.numbers(plan) for plan in plans]), seeds)
         state = self.runtime.begin(state, numbers)
         stop = frozenset({self._inputs.end, self._inputs.start})
-        begun = Begun(state, stop, self.runtime.context_length - state.known.shape[1])
+        starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
+        begun = Shared(state, stop, self.runtime.context_length - state.known.shape[1], starts)
         worded = word_replies(self.runtime, begun, self.config.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
         for row, plan, chosen, chance, reply in zip(rows, plans, numbers, likely, worded, strict=True):

@@ -33,6 +33,8 @@ def open_session(folder: Path, threads: int | None = None) -> Any:  # noqa: ANN4
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False  # a plan of memory for each length would never be used again
     options.log_severity_level = 3  # errors alone
+    # Threads that wait for more work of one model would take the cores from the next one.
+    options.add_session_config_entry("session.force_spinning_stop", "1")
     try:
         return library.InferenceSession(folder / GRAPH, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the library raises kinds of its own

@@ -47,6 +47,10 @@ def test_steering_keeps_both_replies(page, listener):
     expect(replies(page).nth(3)).to_contain_text("(acknowledging, joy)")
     replies(page).nth(1).get_by_role("button", name="Go on from this one").click()
     expect(replies(page).nth(1)).to_contain_text("The talk goes on from this one.")
+    loaded(page)  # what was asked for is kept with the replies
+    expect(replies(page).nth(1)).to_contain_text("You asked for: questioning.")
+    unfold(page, "What it meant to do")
+    expect(page.get_by_text("What it does (asked for by you)")).to_be_visible()
     talk(page, "Well?")
     assert listener.seen[-1].turns[1].text == "(questioning, joy) You said: I won!"
     page.get_by_text("3 more replies").click()
@@ -91,6 +95,19 @@ def test_another_model_can_be_chosen(serve, visit):
         expect(page.get_by_text("It wakes when")).to_be_hidden()
         loaded(page)
         expect(page.get_by_label("Model")).to_have_value("other")
+
+
+def test_what_makes_no_plans_cannot_be_steered(serve, visit):
+    with serve(models=("fake", "other"), planning=("fake",)) as listener:
+        page = visit(listener.address)
+        talk(page, "Hello")
+        unfold(page, "What it meant to do")
+        expect(page.get_by_role("button", name="questioning")).to_be_visible()
+        page.get_by_label("Model").select_option("other")
+        expect(page.get_by_role("button", name="questioning")).to_be_hidden()
+        expect(page.locator(".plan")).to_contain_text("Doesacknowledging")
+        page.get_by_label("Model").select_option("fake")
+        expect(page.get_by_role("button", name="questioning")).to_be_visible()
 
 
 def test_a_model_without_plans_says_so(page, listener):
@@ -166,6 +183,7 @@ def test_a_crisis_shows_where_help_is_until_it_is_put_away(page):
     expect(help_).to_contain_text("call 112")
     expect(help_).to_contain_text("113 Zelfmoordpreventie: 113")
     expect(help_.get_by_role("link", name="findahelpline.com")).to_be_visible()
+    expect(help_.locator("a[href^='tel:']")).to_have_text(["112", "113"])  # a touch dials
     unfold(page, "What it meant to do")
     expect(page.get_by_text("one of the fixed, safe ones")).to_be_visible()
     talk(page, "I am better")  # the talk goes on, the banner stays

@@ -53,6 +53,24 @@ def test_the_first_message_of_all_survives_a_lost_connection(page):
     expect(page.locator("#talks button")).to_have_text(["One"])
 
 
+def test_a_conversation_whose_beginning_is_not_heard_of_is_begun_once(page):
+    lost = []
+
+    def lose(route):
+        if route.request.method == "POST" and not lost:
+            lost.append(route.fetch())  # the service has it, and nobody hears of that
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/api/conversations", lose)
+    say(page, "One")
+    expect(shown(page, "The connection is lost.")).to_be_visible()
+    expect(replies(page)).to_have_count(1)
+    found = page.evaluate("fetch('/api/conversations').then((answer) => answer.json())")
+    assert [talk["id"] for talk in found["conversations"]] == [lost[0].json()["id"]]
+
+
 def test_a_message_can_be_taken_back_before_it_is_sent(page):
     talk(page, "One")
     page.context.set_offline(True)

@@ -22,6 +22,7 @@ export class ConversationView {
       this.#one(detail, (view) => view.update());
       if (detail.replies.length) this.#showNewest(detail);
     });
+    talk.addEventListener("settings", () => talk.last && this.#one(talk.last, (view) => view.update()));
     talk.addEventListener("pending", ({ detail }) => this.#one(detail, (view) => view.updatePending()));
     setInterval(() => this.views.forEach((view) => view.tick()), 1000);
   }

@@ -9,8 +9,8 @@ export class ExchangeView {
   /**
    * @param {import("./talk.js").Exchange} exchange
    * @param {import("./talk.js").Talk} talk
-   * @param {{labels: Object<string, string[]>, open: Set<string>, attempt: (work: () => Promise<void>) => void,
-   *   takeBack: (exchange: import("./talk.js").Exchange) => void}} page
+   * @param {{labels: Object<string, string[]>, canPlan: (model: string|null) => boolean, open: Set<string>,
+   *   attempt: (work: () => Promise<void>) => void, takeBack: (exchange: import("./talk.js").Exchange) => void}} page
    */
   constructor(exchange, talk, page) {
     Object.assign(this, { exchange, talk, page });
@@ -95,7 +95,8 @@ export class ExchangeView {
     const { exchange, talk, page } = this;
     const steer = (change) => talk.steer(exchange, change);
     const choose = (chosen) => page.attempt(() => talk.choose(exchange, chosen));
-    return { exchange, version, isLast, labels: page.labels, open: page.open, steer, choose };
+    const canPlan = page.canPlan(talk.model);
+    return { exchange, version, isLast, canPlan, labels: page.labels, open: page.open, steer, choose };
   }
 
   #pending() {

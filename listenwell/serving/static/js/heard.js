@@ -15,7 +15,13 @@ const MOST = 6;
 export function heardPanel(reply, steering, prefix) {
   if (!reply.emotion?.length) return [h("p", { class: "hint" }, "This model does not say what it hears.")];
   const bars = reply.emotion.slice(0, MOST).map(({ label, probability }) => bar(label, probability ?? 0));
-  return [h("ul", { class: "bars" }, ...bars), ...(steering ? [correction(reply, steering, prefix)] : [])];
+  const nodes = [h("ul", { class: "bars" }, ...bars)];
+  const meant = reply.plan?.emotion;
+  if (meant && meant !== reply.emotion[0].label && !reply.want?.emotion) {
+    const words = `The reply was made for somebody ${plain(meant)}: what the speaker itself hears counts, too.`;
+    nodes.push(h("p", { class: "hint" }, words));
+  }
+  return [...nodes, ...(steering ? [correction(reply, steering, prefix)] : [])];
 }
 
 function bar(label, share) {

@@ -16,6 +16,22 @@ export function levelOf(reply) {
   return safety.level === "concern" ? "concern" : null;
 }
 
+/**
+ * Words with their numbers as links: on a phone, a touch dials.
+ * @param {string} words
+ * @param {RegExp} numbers - finds all of them
+ * @returns {(string|HTMLElement)[]}
+ */
+function dialled(words, numbers) {
+  const parts = [];
+  let end = 0;
+  for (const { 0: number, index } of words.matchAll(numbers)) {
+    parts.push(words.slice(end, index), h("a", { href: `tel:${number.replaceAll(" ", "")}` }, number));
+    end = index + number.length;
+  }
+  return [...parts, words.slice(end)];
+}
+
 export class HelpBanner {
   /** @param {import("./talk.js").Talk} talk */
   constructor(talk) {
@@ -46,15 +62,16 @@ export class HelpBanner {
     this.element.classList.toggle("soft", !isCrisis);
     const directory = safety.directory ?? DIRECTORY;
     const link = h("a", { href: `https://${directory}`, target: "_blank", rel: "noopener noreferrer" }, directory);
-    const lines = safety.help ? `${safety.help}, and more at ` : "";
+    const lines = safety.help ? [...dialled(safety.help, /(?<=: )\d[\d ]*\d/g), ", and more at "] : [];
     const words = isCrisis ? "You do not have to be alone with this" : "Should it become too much";
-    const emergency = `In danger now: call ${safety.emergency ?? "your local emergency number"}.`;
+    const number = dialled(safety.emergency ?? "your local emergency number", /\d{3,}/g);
+    const emergency = ["In danger now: call ", ...number, ". "];
     const see = h("a", { href: `#exchange-${exchange.view}` }, "What to do: the reply");
-    const listeners = `People who listen, by phone or chat: ${lines}`;
-    const told = isCrisis ? `${emergency} ${listeners}` : listeners;
+    const listeners = ["People who listen, by phone or chat: ", ...lines];
+    const told = isCrisis ? [...emergency, ...listeners] : listeners;
     this.element.append(
       h("h2", {}, words),
-      h("p", { role: isCrisis ? "alert" : null }, told, link, "."),
+      h("p", { role: isCrisis ? "alert" : null }, ...told, link, "."),
       h("p", { class: "buttons" }, isCrisis && see, button("Put this away", () => this.#hide(state))),
     );
   }

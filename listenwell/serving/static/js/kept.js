@@ -14,9 +14,13 @@ export class Kept {
     return conversations.filter((talk) => talk.exchanges > 0);
   }
 
-  /** One after the other in all tabs, so that a new visitor becomes one visitor and not two. */
-  begin(begins) {
-    const work = () => this.api.json("POST", ALL, begins);
+  /**
+   * One after the other in all tabs, so that a new visitor becomes one visitor and not two.
+   * @param {{persona: string[], model: string|null}} begins
+   * @param {string} key - its own name: begun again under it, it is the same conversation
+   */
+  begin(begins, key) {
+    const work = () => this.api.json("POST", ALL, { ...begins, key });
     return navigator.locks ? navigator.locks.request("listenwell-begin", work) : work();
   }
 
@@ -52,7 +56,8 @@ export class Kept {
     return this.api.stream(path, { text: entry.text, key: entry.key }, hooks);
   }
 
-  again(id, want, hooks) {
-    return this.api.stream(`${ALL}/${encodeURIComponent(id)}/again`, want ? { want } : {}, hooks);
+  /** @param {string} key - the reply's own name: asked for again under it, it is the same reply */
+  again(id, want, key, hooks) {
+    return this.api.stream(`${ALL}/${encodeURIComponent(id)}/again`, want ? { want, key } : { key }, hooks);
   }
 }

@@ -69,7 +69,9 @@ async function start() {
     talk.say(text);
   });
   const takeBack = (exchange) => composer.put(talk.takeBack(exchange));
-  new ConversationView(talk, { labels: about.labels, open: new Set(), attempt, takeBack });
+  // Of a model that says it only when it is loaded, the replies show whether there is a plan to change.
+  const canPlan = (name) => (about.models.find((one) => one.name === name) ?? about.models[0]).plans !== false;
+  new ConversationView(talk, { labels: about.labels, canPlan, open: new Set(), attempt, takeBack });
   new HelpBanner(talk);
   connectAnnouncer(talk);
   connectPersona(talk, about.limits);

@@ -15,6 +15,7 @@ export const FOLDS = ["heard", "meant", "else"];
  * @param {import("./talk.js").Exchange} where.exchange
  * @param {number} where.version - from 1
  * @param {boolean} where.isLast - whether it answers the last message, so that it can be spoken again
+ * @param {boolean} where.canPlan - whether the model that would speak again makes plans
  * @param {Object<string, string[]>} where.labels - what can be asked for
  * @param {Set<string>} where.open - which folds are open
  * @param {(change: Object|null) => void} where.steer
@@ -28,7 +29,7 @@ export function replyView(reply, where, isWhole) {
   return h(
     "article",
     { class: isCurrent ? "reply current" : "reply", "aria-label": label(exchange, version) },
-    exchange.replies.length > 1 && head(exchange, version, isCurrent),
+    exchange.replies.length > 1 && head(reply, version, isCurrent),
     h("p", { class: "words" }, reply.reply),
     ...(reply.notices ?? []).map((notice) => h("p", { class: "hint" }, notice)),
     isLast && !isCurrent && goOn(version, choose),
@@ -37,10 +38,10 @@ export function replyView(reply, where, isWhole) {
 }
 
 /** What unfolds beneath a reply, as in `replyView`. */
-export function replyFolds(reply, { exchange, version, isLast, labels, open, steer }) {
+export function replyFolds(reply, { exchange, version, isLast, canPlan, labels, open, steer }) {
   const isCurrent = exchange.current === version;
   const isBusy = Boolean(exchange.pending && exchange.pending.phase !== "failed");
-  const canSteer = isLast && isCurrent && reply.plan !== null && exchange.number !== null;
+  const canSteer = isLast && isCurrent && canPlan && reply.plan !== null && exchange.number !== null;
   const prefix = foldPrefix(exchange, version);
   const makers = {
     heard: () => {
@@ -63,8 +64,8 @@ function label({ replies }, version) {
   return replies.length > 1 ? `Reply ${version} of ${replies.length} by the listener` : "The listener";
 }
 
-function head({ asked }, version, isCurrent) {
-  const wish = askedLine(asked[version]);
+function head({ want }, version, isCurrent) {
+  const wish = askedLine(want);
   return h(
     "p",
     { class: "head" },

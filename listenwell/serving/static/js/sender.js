@@ -87,7 +87,7 @@ export class Sender extends EventTarget {
   async #begun(key) {
     const from = this.outbox.get(key)?.talk;
     if (!from || !isDraft(from)) return;
-    const made = await this.store.begin(this.outbox.get(key).begins);
+    const made = await this.store.begin(this.outbox.get(key).begins, from);
     this.outbox.move(from, made.id);
     this.#tell("begun", { entry: this.outbox.get(key), from });
   }

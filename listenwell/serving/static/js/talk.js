@@ -3,6 +3,7 @@
 import { Failure } from "./api.js";
 import { isDraft, newDraft } from "./outbox.js";
 import { persist } from "./patience.js";
+import { newKey } from "./saved.js";
 import { trouble } from "./sender.js";
 
 /**
@@ -22,10 +23,9 @@ import { trouble } from "./sender.js";
  * @property {string} [key] - of the message in the outbox
  * @property {string} said
  * @property {number|null} current - the version that counts, from 1
- * @property {any[]} replies
+ * @property {any[]} replies - each with what was asked for, its `want`
  * @property {Pending|null} pending
- * @property {Object} pins - the parts of a plan that were asked for
- * @property {Object<number, Object>} asked - what was asked for, by version
+ * @property {Object} pins - the parts of a plan that are asked for until they are let go
  */
 
 const GONE = "That conversation is no longer on the server.";
@@ -192,7 +192,7 @@ export class Talk extends EventTarget {
 
   #unsent(entry) {
     const pending = this.sender.state(entry);
-    const begin = { number: null, current: null, replies: [], pins: {}, asked: {} };
+    const begin = { number: null, current: null, replies: [], pins: {} };
     return { ...begin, view: entry.key, key: entry.key, said: entry.text, pending };
   }
 
@@ -201,7 +201,8 @@ export class Talk extends EventTarget {
     const before = this.exchanges;
     this.exchanges = found.exchanges.map((one) => {
       const known = before.find((exchange) => exchange.number === one.number);
-      const begin = { view: `n${one.number}`, pending: null, pins: {}, asked: {} };
+      const pins = { ...one.replies[(one.current ?? 0) - 1]?.want };
+      const begin = { view: `n${one.number}`, pending: null, pins };
       return Object.assign(known ?? begin, one);
     });
     for (const entry of this.outbox.entries(this.id)) this.#place(entry, before);
@@ -231,7 +232,7 @@ export class Talk extends EventTarget {
    */
   async #speakAgain(exchange, pinsBefore = {}) {
     const { id } = this;
-    const had = exchange.replies.length;
+    const key = newKey(); // asked for again after a broken connection, the reply is made once
     const want = Object.keys(exchange.pins).length ? { ...exchange.pins } : undefined;
     const pending = { phase: "sending", since: Date.now(), text: "" };
     const set = (change) => this.#tell("pending", Object.assign(exchange, { pending: Object.assign(pending, change) }));
@@ -241,17 +242,12 @@ export class Talk extends EventTarget {
       if (name === "waiting") set({ phase: "waiting", ahead: data.ahead });
       if (name === "text") set({ phase: "speaking", text: pending.text + data.text });
     };
-    const attempt = async (tries) => {
-      if (tries) await this.#refresh(id); // the reply may have been made, and only its way back broken
-      if (exchange.replies.length > had) return null;
-      return this.store.again(id, want, { event });
-    };
     try {
       const again = (failure, seconds) =>
-        set({ phase: "trouble", ...trouble(failure, seconds), ...(failure.isLost && { words: failure.message }) });
-      const answer = await persist(attempt, again);
+        set({ phase: "trouble", text: "", ...trouble(failure, seconds), ...(failure.isLost && { words: failure.message }) });
+      const answer = await persist(() => this.store.again(id, want, key, { event }), again);
       exchange.pending = null;
-      if (answer) await this.#add(exchange, answer, id);
+      await this.#add(exchange, answer, id);
     } catch (failure) {
       const asked = exchange.pins;
       const retry = () => this.#speakAgain(Object.assign(exchange, { pins: asked }), pinsBefore);
@@ -265,7 +261,6 @@ export class Talk extends EventTarget {
     if (exchange.number !== number || exchange.replies.length + 1 !== version) return this.#refresh(id);
     exchange.replies.push(reply);
     exchange.current = version;
-    exchange.asked[version] = { ...exchange.pins };
     return this.#tell("replied", exchange);
   }
 

@@ -77,7 +77,7 @@ export class Unkept {
     return this.#answered(entry.talk, exchange.number, undefined, hooks);
   }
 
-  async again(id, want, hooks) {
+  async again(id, want, key, hooks) {
     return this.#answered(id, (await this.get(id)).exchanges.length, want, hooks);
   }
 
@@ -88,7 +88,8 @@ export class Unkept {
     let size = said.length;
     const begin = history.findLastIndex((turn) => (size += turn.text.length) > MOST_CHARACTERS) + 1;
     const body = { text: said, history: history.slice(begin), persona: before.persona, model: before.model };
-    const reply = await this.api.stream("/api/reply", want ? { ...body, want } : body, hooks);
+    const made = await this.api.stream("/api/reply", want ? { ...body, want } : body, hooks);
+    const reply = { ...made, want: want ?? null };
     const talk = await this.get(id);
     const exchange = talk.exchanges[number - 1];
     exchange.replies.push(reply);
@@ -108,16 +109,23 @@ export class Unkept {
   }
 }
 
-function turns(talk) {
+/** @param {boolean} [isTold] - with the notes of an export */
+function turns(talk, isTold = false) {
   return talk.exchanges.flatMap((exchange) => {
-    const reply = exchange.current ? exchange.replies[exchange.current - 1].reply : "";
     const own = { speaker: "speaker", text: exchange.said };
-    return reply.trim() ? [own, { speaker: "listener", text: reply }] : [own];
+    const chosen = exchange.current ? exchange.replies[exchange.current - 1] : null;
+    if (!chosen?.reply.trim()) return [own];
+    return [own, { speaker: "listener", text: chosen.reply, ...(isTold && { notes: notes(chosen) }) }];
   });
+}
+
+/** What the service, too, says of a reply beside its words. */
+function notes({ model, seed, want }) {
+  return { model, seed: String(seed), ...(want && { want: JSON.stringify(want) }) };
 }
 
 /** A talk as the service would export it. */
 function dialogue(talk) {
   const personas = talk.persona.length ? { personas: [{ speaker: "listener", lines: talk.persona }] } : {};
-  return { turns: turns(talk), id: talk.id, ...personas };
+  return { turns: turns(talk, true), id: talk.id, ...personas };
 }

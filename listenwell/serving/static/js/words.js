@@ -12,16 +12,23 @@ const STATES = {
   loading: "It is being loaded.",
   failed: "It could not be loaded.",
 };
+/** Who judges replies, in the order in which they are told. */
 const JUDGES = {
+  choice: "in all",
+  ranker: "how well it answers",
   likelihood: "how likely the words are",
   prior: "how common they are anywhere",
   plan: "how fitting the plan is",
-  ranker: "how well they answer",
-  realized: "whether they do what was planned",
+  realized: "whether it does what was planned",
+};
+/** What is taken off for; told where there is any. */
+const FAULTS = {
   stock: "stock phrases",
-  repeated: "repetition",
-  copied: "copied from you",
-  invented: "invented facts",
+  repeated: "said before",
+  copied: "copied from the persona",
+  invented: "a life it does not have",
+  unfinished: "broken off",
+  bare: "a bare question",
 };
 
 /** A label as people write it. */
@@ -72,9 +79,12 @@ export function askedLine(wish) {
 
 /** What judges said of a candidate, in one line. */
 export function scoreLine(scores) {
-  return Object.entries(scores ?? {})
-    .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${JUDGES[name] ?? plain(name)} ${value.toFixed(2)}`)
+  const told = Object.entries(scores ?? {}).filter(([name, value]) => value !== null && !(name in FAULTS && !value));
+  const order = Object.keys({ ...JUDGES, ...FAULTS });
+  const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
+  return told
+    .sort((one, other) => place(one) - place(other))
+    .map(([name, value]) => `${JUDGES[name] ?? FAULTS[name] ?? plain(name)} ${value.toFixed(2).replace("-", "−")}`)
     .join(" · ");
 }
 

@@ -1,0 +1,259 @@
+"""Beam search: the likeliest replies instead of drawn ones, on any engine.
+
+At every step the best continuations of all beams are kept. In groups (diverse beam search, Vijayakumar et al.
+2018, Algorithm 1), the beams of a group pay for the tokens that the groups before it take at the same place
+(Hamming diversity), so that the groups say different things.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+
+import numpy as np
+
+from listenwell.errors import InputError
+from listenwell.generators.base import Begun
+from listenwell.generators.decoding import Decoding, Row, allowed, barred
+from listenwell.runtime.base import Likeliest, Runtime
+
+
+@dataclass(frozen=True)
+class Shared(Begun):
+    """Beginnings of which several are the same."""
+
+    starts: tuple[Hashable, ...] = ()
+    """For each row what it goes on from. Rows with the same start share one search and get different replies,
+    the best first; rows of a plain `Begun` have a search each."""
+
+
+Ends = Callable[[Sequence[int], bool], Hashable | None]
+"""What a reply of these tokens says if it ends with them, None where it goes on; True: it has to end."""
+
+
+def by_marks(tokens: Sequence[int], has_to: bool) -> Hashable | None:
+    """The `Ends` of replies that only an end mark or the limit ends."""
+    return tuple(tokens) if has_to else None
+
+
+@dataclass(frozen=True)
+class Beam:
+    """A reply in the making, or a whole one."""
+
+    row: int
+    """Where the engine's state holds it."""
+    tokens: tuple[int, ...] = ()
+    """Without the end mark."""
+    marked: bool = False
+    """Whether an end mark ended it."""
+    log_likelihood: float = 0.0
+    """Of its tokens and its end mark, as the model itself sees them."""
+    score: float = 0.0
+    """The same with what repetition costs."""
+    toll: float = 0.0
+    """What it paid for saying what other groups say."""
+
+    def value(self, decoding: Decoding) -> float:
+        """The score for its length, the end mark counted."""
+        return self.score / self._length(decoding)
+
+    def worth(self, decoding: Decoding) -> float:
+        """Its value to its group: less what it paid."""
+        return (self.score - self.toll) / self._length(decoding)
+
+    def _length(self, decoding: Decoding) -> float:
+        return float(max(1, len(self.tokens) + self.marked) ** decoding.length_penalty)
+
+
+@dataclass
+class _Group:
+    """Beams that are compared with each other."""
+
+    beams: list[Beam]
+    """Those that go on, the best first."""
+    whole: dict[Hashable, Beam] = field(default_factory=dict)
+    """Replies by what they say, the best first; two ways to spell the same words are one reply."""
+
+    def keep(self, said: Hashable, beam: Beam, rules: "_Rules") -> None:
+        """Put a reply among the whole ones, of which the best are kept."""
+        known = self.whole.get(said)
+        if known is None or rules.worth(known) < rules.worth(beam):
+            self.whole[said] = beam
+        order = sorted(self.whole.items(), key=lambda item: -rules.worth(item[1]))
+        self.whole = dict(order[: rules.size])
+
+    def is_done(self, rules: "_Rules") -> bool:
+        """Whether no beam is ahead of the worst reply that is kept, at the length that it has now."""
+        if not self.beams or len(self.whole) < rules.size:
+            return not self.beams
+        worst = list(self.whole.values())[-1]
+        return rules.worth(self.beams[0]) <= rules.worth(worst)
+
+
+@dataclass(frozen=True)
+class _Rules:
+    """What holds at one step."""
+
+    decoding: Decoding
+    stop: frozenset[int]
+    forbidden: frozenset[int]
+    is_last: bool
+    ends: Ends
+
+    def worth(self, beam: Beam) -> float:
+        """What a beam is worth to its group."""
+        return beam.worth(self.decoding)
+
+    @property
+    def size(self) -> int:
+        """How many beams a group has."""
+        return self.decoding.beams // self.decoding.beam_groups
+
+    @property
+    def choice(self) -> int:
+        """How many continuations of one beam are looked at: enough for a group where half of them end."""
+        return 2 * self.size + len(self.stop)
+
+    def width(self, said: int) -> int:
+        """So many of the likeliest tokens hold them, whatever is taken out or lowered after `said` tokens."""
+        if self.decoding.repetition_penalty < 1:  # it raises tokens, which can stand anywhere
+            return 10**9
+        return self.choice + len(self.forbidden) + said + self.decoding.beams
+
+
+def search(
+    runtime: Runtime, begun: Begun, starts: int, decoding: Decoding, ends: Ends = by_marks
+) -> list[list[Beam]]:
+    """The best replies after each of several beginnings, all in one batch.
+
+    Args:
+        runtime: the engine.
+        begun: what stands before the replies, a row for each beginning.
+        starts: how many beginnings there are.
+        decoding: beams and groups; limit, repetition and runs that may not stand twice, as in sampling.
+        ends: where a reply ends without an end mark.
+
+    Returns:
+        For each beginning `beams` replies at most: the best of every group, then the second best, and so on.
+    """
+    state, limit = begun.state, min(decoding.max_tokens, begun.room)
+    at_first, later = barred(runtime, begun.stop)
+    searches = [[_Group([Beam(row)]) for _ in range(decoding.beam_groups)] for row in range(starts)]
+    rows = starts
+    for count in range(limit):
+        rules = _Rules(decoding, begun.stop, later if count else at_first, count + 1 == limit, ends)
+        likely = runtime.likeliest(state, rules.width(count))
+        for groups in searches:
+            _advance(groups, likely, rules)
+        going_on = [beam for groups in searches for group in groups for beam in group.beams]
+        if not going_on:
+            break
+        going_on.sort(key=lambda beam: beam.row)  # where every row goes on once, nothing is copied
+        parents = [beam.row for beam in going_on]
+        if parents != list(range(rows)):
+            state = runtime.pick(state, parents)
+        state = runtime.step(state, [[beam.tokens[-1]] for beam in going_on])
+        places = {id(beam): place for place, beam in enumerate(going_on)}
+        for group in chain.from_iterable(searches):
+            group.beams = [replace(beam, row=places[id(beam)]) for beam in group.beams]
+        rows = len(going_on)
+    return [_ranked(groups) or [Beam(row)] for row, groups in enumerate(searches)]
+
+
+def search_rows(
+    runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decoding, ends: Ends = by_marks
+) -> Iterator[Row]:
+    """Fill rows as `decode` does, but each with a reply that was searched for; their seeds have no say.
+
+    Args:
+        runtime: the engine.
+        begun: what stands before the replies; `Shared` where some share a search. If that finds fewer than
+            were asked for, its last one comes again.
+        rows: the replies, empty still.
+        decoding: how beams are compared.
+        ends: where a reply ends without an end mark.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for place, start in enumerate(begun.starts if isinstance(begun, Shared) else range(len(rows))):
+        places.setdefault(start, []).append(place)
+    most = max(map(len, places.values()), default=0)
+    if most > decoding.beams:
+        raise InputError(
+            f"{most} replies are asked of {decoding.beams} beams.",
+            "Give at least as many beams as candidates.",
+        )
+    if len(places) < len(rows):
+        first = [members[0] for members in places.values()]
+        begun = Begun(runtime.pick(begun.state, first), begun.stop, begun.room)
+    found = search(runtime, begun, len(places), decoding, ends)
+    for members, beams in zip(places.values(), found, strict=True):
+        chosen = sorted(beams[: len(members)], key=lambda beam: -beam.value(decoding))
+        chosen += chosen[-1:] * (len(members) - len(chosen))
+        for place, beam in zip(members, chosen, strict=True):
+            row = rows[place]
+            row.log_likelihood = beam.log_likelihood
+            for token in beam.tokens:
+                row.tokens.append(token)
+                yield row
+                if row.finished:
+                    break
+            row.finished = row.finished or beam.marked
+
+
+def _advance(groups: Sequence[_Group], likely: Likeliest, rules: _Rules) -> None:
+    """Let the groups of one beginning choose their next tokens, one group after the other."""
+    taken: Counter[int] = Counter()
+    for group in groups:
+        if not group.beams:
+            continue
+        offers = [offer for beam in group.beams for offer in _offers(beam, likely, taken, rules)]
+        _choose(group, sorted(offers, key=lambda beam: beam.toll - beam.score), rules)
+        if group.is_done(rules):
+            group.beams = []
+        taken.update(beam.tokens[-1] for beam in group.beams)  # no end mark: every group ends where it likes
+
+
+def _offers(beam: Beam, likely: Likeliest, taken: Counter[int], rules: _Rules) -> Iterator[Beam]:
+    """A beam with each token that can follow."""
+    decoding, tokens, scores = rules.decoding, likely.tokens[beam.row], likely.scores[beam.row]
+    total = float(likely.totals[beam.row])
+    left = allowed(tokens, scores, beam.tokens, rules.forbidden, decoding)
+    tolls = [decoding.diversity * taken[token] for token in tokens.tolist()]
+    best = np.argsort(-(left - tolls), kind="stable")[: rules.choice]
+    for place in best[np.isfinite(left[best])]:
+        marked = (token := int(tokens[place])) in rules.stop
+        yield Beam(
+            beam.row,
+            beam.tokens if marked else (*beam.tokens, token),
+            marked,
+            beam.log_likelihood + float(scores[place]) - total,
+            beam.score + float(left[place]) - total,
+            beam.toll + tolls[place],
+        )
+
+
+def _choose(group: _Group, offers: Sequence[Beam], rules: _Rules) -> None:
+    """Keep the best offers: those that end, if they are among the best, as replies, the others as beams."""
+    if not offers:  # nothing may follow: the beams are all there is
+        for beam in group.beams:
+            group.keep(rules.ends(beam.tokens, True), beam, rules)
+    group.beams, rank = [], 0
+    for beam in offers:
+        said = rules.ends(beam.tokens, beam.marked or rules.is_last)
+        if said is None:
+            group.beams.append(beam)
+            rank += 1
+        elif rank < rules.size:
+            rank += said not in group.whole  # the same words in another spelling take nobody's place
+            group.keep(said, beam, rules)
+        if len(group.beams) == rules.size:
+            break
+
+
+def _ranked(groups: Sequence[_Group]) -> list[Beam]:
+    """The best of every group, then the second best, and so on; what several groups say comes once."""
+    found: dict[Hashable, Beam] = {}
+    for item in chain.from_iterable(zip_longest(*(group.whole.items() for group in groups))):
+        if item is not None:
+            found.setdefault(*item)
+    return list(found.values())

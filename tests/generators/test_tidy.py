@@ -1,0 +1,36 @@
+"""Replies as they are printed."""
+
+import pytest
+
+from listenwell.generators.tidy import tidy
+
+
+@pytest.mark.parametrize(
+    ("spoken", "printed"),
+    [
+        ("yea thats true. i dont know", "Yea that's true. I don't know."),
+        ("Thats great! did he like it?", "That's great! Did he like it?"),
+        ("i'm so sorry, im here", "I'm so sorry, I'm here."),
+        (
+            "Its tail, we were there and cant say",
+            "Its tail, we were there and cant say.",
+        ),
+        ("my iPhone broke :(", "My iPhone broke :("),
+        ("oh no... what happened?", "Oh no... What happened?"),
+        ("version 3.5 is out", "Version 3.5 is out."),
+        ('he said "no"', 'He said "no".'),
+        ("NASA didnt call", "NASA didn't call."),
+        ("congrats \N{PARTY POPPER}", "Congrats \N{PARTY POPPER}"),
+        ("  already fine!  ", "Already fine!"),
+        ("", ""),
+    ],
+)
+def test_capitals_apostrophes_and_ends(spoken, printed):
+    assert tidy(spoken) == printed
+    assert tidy(printed) == printed
+
+
+def test_no_word_is_lost_or_changed():
+    text = "well, i think youre right: its not theirs & <b>he wont</b> go"
+    letters = "".join(filter(str.isalnum, text)).lower()
+    assert "".join(filter(str.isalnum, tidy(text))).lower() == letters
