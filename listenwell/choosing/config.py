@@ -23,30 +23,30 @@ class ChoiceConfig:
     what the judge found.
     """
 
-    ranker: float = 1.0
+    ranker: float = 2.0
     """How well the reply fits by the trained ranker: it sees the whole dialogue and has the most say."""
-    likelihood: float = 0.7
+    likelihood: float = 1.0
     """log P(reply | dialogue, plan) by token: likely replies are better than odd ones."""
-    prior: float = 0.2
+    prior: float = 0.1
     """log P(reply) by token, taken off: a mild pull away from what fits everywhere. Strong ones choose odd
     replies: with 0.7 against a likelihood of 1, the best of 16 was worse than no choice."""
     plan: float = 0.2
     """log P(plan | dialogue): replies to likely plans."""
-    realized: float = 0.4
+    realized: float = 0.2
     """How likely the reply does what its plan says, by the annotators."""
-    stock: float = 0.5
+    stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
     repeated: float = 4.0
     """For the share that was said before, from 0 to 1: above all the soft judges for a whole repetition."""
     copied: float = 3.0
     """For the share of a persona line that is said word for word, from 0 to 1."""
-    invented: float = 1.5
+    invented: float = 3.0
     """For each claim about the listener's life that its persona does not hold."""
     unfinished: float = 3.0
     """For a reply that stops in the middle."""
     bare: float = 1.0
     """For a bare question that would fit any talk."""
-    brief: float = 1.5
+    brief: float = 2.0
     """For the share of words that a short reply lacks, from 0 to 1."""
     without: tuple[str, ...] = ()
     """Judges that are left out, by name: for ablations."""

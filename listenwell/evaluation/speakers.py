@@ -38,8 +38,9 @@ SAID = {
     NONE: "none",
     MARGINAL: "marginal: the likelihood summed over the speaker's own plans",
 }
-BATCH, WHOLE_BATCH = 64, 16
-"""Dialogues that are answered at a time, by speakers that can: alone, and in a whole listener."""
+BATCH, WHOLE_BATCH = 64, 1
+"""Dialogues that are answered at a time: by a speaker alone, which a GPU likes, and by a whole listener, who
+words several replies to each at once anyway."""
 TITLES = {"esconv": "ESConv's supporters", "epitome": "EPITOME's responses"}
 """How tables call the corpora that no speaker learns from."""
 

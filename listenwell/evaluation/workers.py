@@ -13,7 +13,7 @@ from functools import reduce
 from multiprocessing import get_context
 from operator import add
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from listenwell.errors import InputError
 from listenwell.evaluation.metrics import Perplexity
@@ -98,17 +98,29 @@ def _divided(work: Callable[[Job], T], job: Job, workers: int) -> tuple[list[T],
     if workers == 1:
         return [work(job)], [job]
     # Spawned, not forked: a forked process cannot use a GPU that its parent has touched.
-    with ProcessPoolExecutor(
-        workers, mp_context=get_context("spawn"), initializer=_share, initargs=(workers,)
-    ) as pool:
+    context = get_context("spawn")
+    shares = context.SimpleQueue()
+    for cores in _shares(workers):
+        shares.put(cores)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_keep_to, initargs=(shares,)) as pool:
         return list(pool.map(work, jobs)), jobs
 
 
-def _share(workers: int) -> None:
-    """Each worker takes its share of the processor's cores."""
-    import torch
+def _shares(workers: int) -> list[list[int]]:
+    """The cores of each worker; more workers than cores share them one by one."""
+    try:
+        cores = sorted(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        cores = list(range(os.cpu_count() or 1))
+    return [cores[part::workers] or [cores[part % len(cores)]] for part in range(workers)]
 
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+
+def _keep_to(shares: Any) -> None:  # noqa: ANN401 - a queue of multiprocessing
+    """A worker takes its share of the cores: every engine starts as many threads as it has cores."""
+    cores = shares.get()
+    os.environ["OMP_NUM_THREADS"] = str(len(cores))  # torch reads it when it is imported
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, cores)
 
 
 def _replies(job: Job) -> None:

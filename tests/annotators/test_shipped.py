@@ -16,7 +16,7 @@ from listenwell.labels import EMOTIONS, MECHANISMS
 
 GLAD = {"joyful", "excited", "proud", "confident", "impressed", "surprised", "grateful", "content"}
 SAD = {"sad", "devastated", "lonely", "sentimental", "disappointed"}
-LIMIT_BYTES = 12 * 10**6
+LIMIT_BYTES = 40 * 10**6
 FIGURE = re.compile(r"\| \d+\.\d+ ± \d+\.\d+ \|")
 """A cell with a measured figure and its spread; "32 emotions" is none."""
 

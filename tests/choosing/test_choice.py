@@ -94,7 +94,8 @@ def test_every_fault_is_found_under_its_name():
         # A short reply is short whatever else it is.
         assert [name for name in FAULTS if scores[name] and name != "brief"] == [fault]
         assert scores["brief"] == round(brief(reply), 4)
-        assert scores["choice"] == pytest.approx(-config.weight(fault) * scores[fault])
+        taken = config.weight(fault) * scores[fault] + config.weight("brief") * scores["brief"]
+        assert scores["choice"] == pytest.approx(-taken, abs=1e-3)
 
 
 def test_the_others_persona_supports_nothing():
@@ -148,7 +149,7 @@ def test_unknown_judges_and_wrong_weights_are_errors():
 
 def test_results_name_what_moves_a_choice():
     choice = Choice(only("ranker", "stock"), Lengths())
-    assert choice.conditions()["judges"] == "ranker 1, stock 0.5"
+    assert choice.conditions()["judges"] == "ranker 2, stock 0.7"
     assert choice.conditions()["ranker"] == "lengths, key k"
     assert choice.key == Choice(only("ranker", "stock"), Lengths()).key
     others = [Choice(only("ranker"), Lengths()), Choice(only("ranker", "stock"))]
