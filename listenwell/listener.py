@@ -22,7 +22,7 @@ from listenwell.dialogue import (
     Turn,
 )
 from listenwell.errors import InputError, unknown_name
-from listenwell.generators import GENERATORS
+from listenwell.generators import DEFAULT, GENERATORS
 from listenwell.generators.base import Speech
 from listenwell.places import Choose, Guard, Plan, Speak, Understand
 from listenwell.recipe import read_recipe
@@ -59,7 +59,7 @@ class Listener:
     @classmethod
     def load(  # noqa: PLR0913 - named settings that users give one or two of, and never by place
         cls,
-        model: str = "prompted",
+        model: str = DEFAULT,
         *,
         recipe: Path | str | None = None,
         weights: Path | str | None = None,

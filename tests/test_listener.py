@@ -182,7 +182,7 @@ def test_load_takes_the_users_weights_and_recipe(tiny_llama, tmp_path):
     recipe.write_text(
         "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 4, temperature: 1.0}"
     )
-    listener = Listener.load(weights=tiny_llama, recipe=recipe)
+    listener = Listener.load("prompted", weights=tiny_llama, recipe=recipe)
     reply = listener.reply("I am sad", seed=1)
     assert reply == replace(listener.reply("I am sad", seed=1), timings=reply.timings)
     assert reply.model == f"prompted ({tiny_llama.name})"
@@ -208,7 +208,7 @@ def settings(tiny_llama, tmp_path):
     recipe.write_text(
         "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 4, temperature: 1.0}"
     )
-    return {"weights": tiny_llama, "recipe": recipe, "without": ("understand",)}
+    return {"model": "prompted", "weights": tiny_llama, "recipe": recipe, "without": ("understand",)}
 
 
 def test_of_several_replies_the_shipped_ranker_chooses(shipped, settings):

@@ -23,6 +23,7 @@ from listenwell.cli.talk import Talk, earlier_talks
 from listenwell.cli.terminal import one_line
 from listenwell.cli.terminal_chat import talk_at_terminal
 from listenwell.errors import ListenwellError
+from listenwell.generators import DEFAULT
 
 
 def chat(
@@ -31,7 +32,7 @@ def chat(
     save: Annotated[
         Path | None, typer.Option(help="Add the talk to this JSONL file, written after each reply.")
     ] = None,
-    model: Model = "prompted",
+    model: Model = DEFAULT,
     recipe: Recipe = None,
     weights: Weights = None,
     pool: Pool = None,

@@ -24,6 +24,7 @@ from listenwell.cli.options import (
     Without,
 )
 from listenwell.cli.terminal import visible
+from listenwell.generators import DEFAULT
 
 if TYPE_CHECKING:
     from listenwell.dialogue import Dialogue
@@ -37,7 +38,7 @@ def reply(
     ] = None,
     seed: Seed = None,
     as_json: AsJson = False,
-    model: Model = "prompted",
+    model: Model = DEFAULT,
     recipe: Recipe = None,
     weights: Weights = None,
     pool: Pool = None,

@@ -8,6 +8,7 @@ import typer
 
 from listenwell.cli.options import Candidates, Plans, Pool, Recipe, Weights, Without
 from listenwell.cli.terminal import visible
+from listenwell.generators import DEFAULT
 
 if TYPE_CHECKING:
     from listenwell.listener import Listener
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 Models = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", help="Who answers; repeat it to let visitors choose, the first is the default [prompted]."
+        "--model", help="Who answers; repeat it to let visitors choose, the first is the default [planned]."
     ),
 ]
 ApiKey = Annotated[
@@ -107,7 +108,7 @@ def serve(
     from listenwell.serving.run import serve as run
     from listenwell.serving.settings import Limits, Settings, default_store
 
-    names = tuple(model or ["prompted"])
+    names = tuple(model or [DEFAULT])
     settings = Settings(
         host=host,
         port=port,

@@ -13,3 +13,6 @@ GENERATORS: Registry[type] = Registry(
     },
 )
 """Name to class; `Listener.load(model=NAME)` takes these."""
+
+DEFAULT = "planned"
+"""Who answers where nobody is named."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.errors import InputError
+from listenwell.generators import DEFAULT
 
 SHORTEST_KEY = 16
 """Characters of the shortest API key: a shorter one can be guessed."""
@@ -39,7 +40,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     """0 for any that is free."""
-    models: tuple[str, ...] = ("prompted",)
+    models: tuple[str, ...] = (DEFAULT,)
     """Names of models that visitors may choose from; the first is used where none is named."""
     planning: tuple[str, ...] | None = None
     """Those of them that make plans and can be steered; None where that shows when they are loaded."""

@@ -311,11 +311,11 @@ def test_a_listener_hears_through_it(annotator):
 def test_a_loaded_listener_hears_unless_it_is_told_not_to(tiny_encoder, tiny_llama, tmp_path, monkeypatch):
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("system: Listen.\nshots: []\nprompt_tokens: 64\ndecoding: {max_tokens: 2}")
-    deaf = Listener.load(weights=tiny_llama, recipe=recipe, without=("understand",))
+    deaf = Listener.load("prompted", weights=tiny_llama, recipe=recipe, without=("understand",))
     assert deaf.understand is None and deaf.reply("sad", seed=1).emotion is None
     keep_ear(sure_ear(tiny_encoder, {"emotion": {"sad": 9.0}, "act": {}}), tmp_path / "shipped" / "all")
     monkeypatch.setattr(module, "SHIPPED", tmp_path / "shipped")
-    hearing = Listener.load(weights=tiny_llama, recipe=recipe)
+    hearing = Listener.load("prompted", weights=tiny_llama, recipe=recipe)
     assert hearing.understand.heads == ("emotion",)
     assert hearing.reply("sad", seed=1).emotion[0].label == "sad"
 

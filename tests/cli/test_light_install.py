@@ -32,7 +32,18 @@ def call(*arguments, given=None):
 def test_a_reply_without_torch(tiny_llama, tmp_path):
     recipe = tmp_path / "tiny.yaml"
     recipe.write_text("system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 6}")
-    made = call("reply", "I am sad", "--weights", str(tiny_llama), "--recipe", str(recipe), "--seed", "1")
+    made = call(
+        "reply",
+        "I am sad",
+        "--model",
+        "prompted",
+        "--weights",
+        str(tiny_llama),
+        "--recipe",
+        str(recipe),
+        "--seed",
+        "1",
+    )
     assert made.returncode == 0, made.stderr
     assert made.stdout.strip()
 

@@ -22,7 +22,7 @@ def call(tiny_llama, tmp_path):
     runner = CliRunner()
 
     def run(command, *arguments, text=None):
-        options = ["--weights", str(tiny_llama), "--recipe", str(recipe)]
+        options = ["--model", "prompted", "--weights", str(tiny_llama), "--recipe", str(recipe)]
         return runner.invoke(app, [command, *arguments, *options], input=text)
 
     return run
@@ -212,7 +212,7 @@ def test_a_pool_can_be_chatted_with_and_is_not_obeyed(from_pool):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--pool", "esconv"), "The model prompted has no pool. Leave pool out, or name another model."),
+        (("--pool", "esconv"), "The model planned has no pool. Leave pool out, or name another model."),
         (("--candidates", "65"), "candidates is 65. Give 1 to 64."),
         (("--model", "retrieval", "--pool", "nowhere.txt"), "no file and no corpus"),
     ],

@@ -70,7 +70,7 @@ def terminal(tiny_llama, tmp_path):
     recipe.write_text(
         "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 6, temperature: 1.0}"
     )
-    options = ["--weights", str(tiny_llama), "--recipe", str(recipe), "--seed", "1"]
+    options = ["--model", "prompted", "--weights", str(tiny_llama), "--recipe", str(recipe), "--seed", "1"]
     program = "from listenwell.cli import main; main()"
     opened = Terminal(sys.executable, "-c", program, "chat", *options)
     yield opened

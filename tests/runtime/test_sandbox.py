@@ -59,7 +59,7 @@ def test_a_reply_leaves_nothing_outside_our_cache_folder(tiny_llama, tmp_path):
         "XDG_STATE_HOME": str(folders["state"]),
         "XDG_RUNTIME_DIR": str(folders["runtime"]),
     }
-    options = ["--seed", "1", "--weights", str(tiny_llama), "--recipe", str(recipe)]
+    options = ["--model", "prompted", "--seed", "1", "--weights", str(tiny_llama), "--recipe", str(recipe)]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "reply", "I am so sad.", *options],
         env=environment,
