@@ -36,11 +36,11 @@ class ChoiceConfig:
     """How likely the reply does what its plan says, by the annotators."""
     stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
-    repeated: float = 4.0
+    repeated: float = 12.0
     """For the share that was said before, from 0 to 1: above all the soft judges for a whole repetition."""
     copied: float = 3.0
     """For the share of a persona line that is said word for word, from 0 to 1."""
-    invented: float = 3.0
+    invented: float = 5.0
     """For each claim about the listener's life that its persona does not hold."""
     unfinished: float = 3.0
     """For a reply that stops in the middle."""

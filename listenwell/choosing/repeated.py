@@ -1,5 +1,6 @@
 """Repetition: of what the listener said before, of itself, or of the other person's last words."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from listenwell.choosing.runs import grams, longest_run, sentences, spoken
@@ -11,6 +12,8 @@ LOOP = 3
 """Words in a row that a reply of three sentences seldom says twice."""
 PARROTED = 6
 """Words in a row that nobody takes from the other's mouth without turning "my" into "your"."""
+ALIKE = 0.8
+"""Of the shorter sentence's words, from where on two sentences say the same."""
 SHORTEST = 3
 """Shorter sentences ("oh no!", "thank you!") may come again."""
 
@@ -28,10 +31,17 @@ def said_before(reply: str, earlier: Sequence[str]) -> float:
     known = {run for turn in earlier for run in grams(spoken(turn), RUN)}
     whole = {sentence for turn in earlier for sentence in sentences(turn) if len(sentence) >= SHORTEST}
     own = sentences(reply)
+    again = [sentence in whole or any(_alike(sentence, other) for other in whole) for sentence in own]
     return max(
         sum(run in known for run in runs) / len(runs) if runs else 0.0,
-        sum(sentence in whole for sentence in own) / len(own) if own else 0.0,
+        sum(again) / len(own) if own else 0.0,
     )
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two sentences are the same but for a word or two: "did you (try to) talk to him?"."""
+    shared = sum((Counter(one) & Counter(other)).values())
+    return shared >= RUN and shared >= ALIKE * min(len(one), len(other))
 
 
 def loops(reply: str) -> float:

@@ -40,7 +40,11 @@ def test_stock_phrases_by_their_share():
 
 def test_what_the_listener_said_before():
     # five words, two runs of four; the first was said
-    assert said_before("what did you do then", ["So what did you do?"]) == pytest.approx(1 / 2)
+    assert said_before("what did you do after that", ["So what did you do?"]) == 1  # but for a word or two
+    assert said_before("How did you manage to get promoted? Wow!", ["How did you get promoted?"]) == 1 / 2
+    assert said_before("Did you talk to him?", ["Did you try to talk to him about it?"]) == 1
+    assert said_before("I hope you feel better soon", ["I hope you get some rest."]) == 0
+    assert said_before("and what did you do in the end that day", ["So what did you do then?"]) > 0
     assert said_before("That is sad. How old was he?", ["That is sad."]) == pytest.approx(1 / 2)
     assert said_before("Oh no! How old was he?", ["Oh no! A dog?"]) == 0
     assert said_before("...", ["..."]) == 0

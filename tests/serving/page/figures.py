@@ -26,7 +26,7 @@ def answered(page, text, count):
 def light(page):
     answered(page, FIRST, 1)
     unfold(page, "What it meant to do")
-    page.get_by_role("button", name="questioning").click()
+    page.get_by_role("button", name="acknowledging").click()
     expect(replies(page)).to_have_count(2, timeout=PATIENCE)
 
 

@@ -29,6 +29,7 @@ const FAULTS = {
   invented: "a life it does not have",
   unfinished: "broken off",
   bare: "a bare question",
+  brief: "too few words",
 };
 
 /** A label as people write it. */
