@@ -74,7 +74,8 @@ def card_of(name: str, root: Path = ROOT) -> str:
 
 def figures(name: str, results: Sequence[Result]) -> list[Grid]:
     """The tables of the shipped rows alone, without the papers'."""
-    own = [result for result in results if result.system.endswith(f": {name}")]
+    # A row's name may go on with whose factors it had.
+    own = [result for result in results if f"{result.system},".partition(f": {name},")[1]]
     return [grid for task in dict.fromkeys(r.task for r in own) for grid in figure_grids(task, own, ())]
 
 
