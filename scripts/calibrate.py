@@ -16,7 +16,7 @@ from listenwell.annotators.config import KIND, EarConfig
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.recipe import read_recipe
 from listenwell.records import dumps
-from listenwell.runtime.encoder import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.training.ears import EarTask
 from listenwell.training.recipe import TrainRecipe, settings_of
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from listenwell.annotators import WINDOW
 from listenwell.annotators.config import KIND, EarConfig, probabilities
-from listenwell.annotators.engine import AUTO, ONNX, TORCH, choose_engine
 from listenwell.annotators.heads import (
     CONTEXT,
     EMOTION_GROUP,
@@ -37,6 +36,7 @@ from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.files import hash_files
 from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
 from listenwell.records import build
+from listenwell.runtime.engines import AUTO, ONNX, TORCH, choose_engine
 from listenwell.runtime.text import Vocabulary
 from listenwell.weights import HUB_FILES, find_weights
 

@@ -17,12 +17,12 @@ from listenwell import checkpoint
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import CheckpointError, WeightsError
 from listenwell.files import cache_folder, one_at_a_time, recover
+from listenwell.runtime.names import HEAD_FILE, WHOLE
 from listenwell.weights import find_weights
 
 if TYPE_CHECKING:
     from listenwell.runtime.onnx.encoder import OnnxEncoder
 
-HEAD_FILE, WHOLE = "heads.safetensors", "model.safetensors"
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 LAYOUT = 1
 """Part of the cache key: raise it when the same checkpoint is written out differently."""

@@ -161,8 +161,8 @@ class Planner:
     def _after(self, state: State, level: str, choices: Sequence[tuple[int, int]]) -> State:
         """Rows gone on with choices of a level: a new row for each (row, choice)."""
         numbers = self.tokens.numbers[LEVELS.index(level)]
-        rows = self.runtime.pick(state, [row for row, _ in choices])
-        return self.runtime.step(rows, [[numbers[choice]] for _, choice in choices])
+        rows, tokens = [row for row, _ in choices], [[numbers[choice]] for _, choice in choices]
+        return self.runtime.branch(state, rows, tokens)
 
 
 def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.annotators.engine import TORCH
 from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
@@ -19,6 +18,7 @@ from listenwell.rankers.config import PRECISION
 from listenwell.rankers.likelihood import KINDS, Likelihood
 from listenwell.rankers.witness import RankerWitness, Witness
 from listenwell.records import Record, build
+from listenwell.runtime.engines import TORCH
 
 KIND = "ensemble"
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from listenwell.annotators.inference import CPU_TOKENS, like_lengths
 from listenwell.annotators.light_encoder import (
-    WHOLE,
     Arrays,
     base_folder,
     check_shapes,
@@ -25,6 +24,7 @@ from listenwell.checkpoint import Checkpoint, open_checkpoint
 from listenwell.rankers.config import HEADS, INNER, KIND, LAYERS, PARTS, PRECISION, WIDTH, RankerConfig
 from listenwell.rankers.inputs import Inputs, Text, stacked
 from listenwell.records import build
+from listenwell.runtime.names import WHOLE
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:

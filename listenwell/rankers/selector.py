@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.annotators.engine import AUTO
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import CheckpointError
 from listenwell.rankers.config import PRECISION
 from listenwell.rankers.ensemble import Ensemble, load_witness
 from listenwell.rankers.witness import RankerWitness, Witness
+from listenwell.runtime.engines import AUTO
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "ranker"
 

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from listenwell.annotators.engine import ONNX, TORCH, choose_engine
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
@@ -16,6 +15,7 @@ from listenwell.rankers.config import KIND, PRECISION, RankerConfig
 from listenwell.rankers.inputs import Inputs, Text
 from listenwell.rankers.light import load_light_ranker, runs_light
 from listenwell.records import build
+from listenwell.runtime.engines import ONNX, TORCH, choose_engine
 from listenwell.weights import HUB_FILES, find_weights
 
 

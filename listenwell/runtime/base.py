@@ -83,6 +83,11 @@ class Runtime(Protocol):
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
         ...
 
+    def branch(self, state: State, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> State:
+        """What `step` gives after `pick`, for a look ahead at many ways to go on: in little memory, but not
+        made for going on far; the given state stays as it is."""
+        ...
+
     def logits(self, state: State) -> "np.ndarray":
         """Scores of the next token: float32, (rows, vocabulary)."""
         ...

@@ -8,11 +8,9 @@ import torch
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import CheckpointError, WeightsError
 from listenwell.runtime.lora import merge_lora
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.weights import find_weights
-
-ADAPTER, HEAD_FILE, WHOLE = "adapter_model.safetensors", "heads.safetensors", "model.safetensors"
-ADAPTER_CONFIG = "adapter_config.json"
 
 
 def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -> tuple[Any, Path]:

@@ -1,4 +1,4 @@
-"""Which engine runs a model: onnxruntime where it is installed, torch otherwise, or as it was asked for."""
+"""Which engine runs a model: onnxruntime, which is small, or torch, which also trains."""
 
 import json
 from dataclasses import dataclass
@@ -6,20 +6,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from listenwell.errors import InputError, MissingExtraError
+from listenwell.errors import InputError, MissingExtraError, unknown_name
 
 if TYPE_CHECKING:
     from listenwell.runtime.base import Runtime
 
-NAMES = ("auto", "onnx", "torch")
+AUTO, ONNX, TORCH = NAMES = ("auto", "onnx", "torch")
 PRECISIONS = ("int8", "fp32")
+_NEEDED = ("onnx", "onnxruntime")
 
 
 @dataclass(frozen=True)
 class Engine:
     """How a model is run."""
 
-    name: str = "auto"
+    name: str = AUTO
     """onnx: onnxruntime, quick and small; torch: transformers, any causal model; auto: onnx where it can."""
     precision: str = "int8"
     """Of onnx: int8, or fp32 for the same numbers as torch, which knows fp32 alone."""
@@ -29,12 +30,41 @@ class Engine:
             if value not in known:
                 raise InputError(f"An engine cannot be {value!r}.", f"Give one of: {', '.join(known)}.")
 
-    def chosen(self, weights: Path) -> str:
-        """The engine for some weights: a folder in Hugging Face's layout, or a GGUF file."""
-        if self.name != "auto":
-            return self.name
-        is_there = find_spec("onnxruntime") is not None and find_spec("onnx") is not None
-        return "onnx" if is_there and _is_llama(weights) else "torch"
+
+def choose_engine(asked: str, what: str, fits: bool = True) -> str:
+    """ONNX or TORCH; an error says what to install where neither can be.
+
+    Args:
+        asked: one of NAMES; AUTO takes onnxruntime where it is installed and can run the model.
+        what: the model, for messages, such as "The ranker poly".
+        fits: whether onnxruntime can run it.
+    """
+    if asked not in NAMES:
+        raise unknown_name("engine", asked, NAMES)
+    if asked == ONNX and not fits:
+        raise InputError(
+            f"{what} does not run on onnxruntime.",
+            "Use the engine torch, which comes with: pip install 'listenwell[train]'",
+        )
+    if asked != TORCH and fits:
+        if all(map(is_installed, _NEEDED)):
+            return ONNX
+        if asked == ONNX:
+            raise InputError(
+                f"{what} needs the packages {' and '.join(_NEEDED)} to run on onnxruntime.",
+                f"Install them with: pip install {' '.join(_NEEDED)}",
+            )
+    if not is_installed("torch"):
+        raise MissingExtraError("torch", "train", what)
+    return TORCH
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; it is not."""
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 def load_runtime(weights: Path, adapter: Path | None = None, engine: Engine | None = None) -> "Runtime":
@@ -46,12 +76,12 @@ def load_runtime(weights: Path, adapter: Path | None = None, engine: Engine | No
         engine: which one, and how exactly it works.
     """
     engine = engine or Engine()
-    if engine.chosen(weights) == "onnx":
+    # Whoever asks for onnxruntime hears from it what is wrong with the weights.
+    fits = engine.name == ONNX or _is_llama(weights)
+    if choose_engine(engine.name, f"The model {weights.name}", fits) == ONNX:
         from listenwell.runtime.onnx.engine import OnnxRuntime
 
         return OnnxRuntime.load(weights, adapter, engine.precision)
-    if find_spec("torch") is None:
-        raise MissingExtraError("torch", "train", "Running a model with torch")
     from listenwell.runtime.torch_engine import TorchRuntime
     from listenwell.weights import unpacked
 

@@ -19,7 +19,9 @@ ADDED_TOKENS = "added_tokens.safetensors"
 
 
 @dataclass(frozen=True)
-class _State:
+class TorchState:
+    """What was read so far."""
+
     cache: Any
     logits: "torch.Tensor"  # (rows, vocabulary)
     known: "torch.Tensor"  # (rows, tokens so far): 0 where a shorter row was filled up
@@ -72,11 +74,11 @@ class TorchRuntime:
         """The tokens of a text; what looks like a special token in it stays text."""
         return self.vocabulary.encode(text)
 
-    def prefill(self, tokens: Sequence[int]) -> _State:
+    def prefill(self, tokens: Sequence[int]) -> TorchState:
         """Read a prompt: a state of one row."""
         return self.prefill_many([tokens])
 
-    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> _State:
+    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> TorchState:
         """Read several prompts at once, a row each; shorter ones are filled up on the left."""
         import torch
 
@@ -85,7 +87,7 @@ class TorchRuntime:
         known = [[0] * (longest - len(tokens)) + [1] * len(tokens) for tokens in prompts]
         return self._forward(rows, None, torch.tensor(known, device=self._model.device))
 
-    def join(self, states: Sequence[_State]) -> _State:
+    def join(self, states: Sequence[TorchState]) -> TorchState:
         """The rows of several states as one; they may have read different numbers of tokens."""
         import torch
 
@@ -101,29 +103,33 @@ class TorchRuntime:
             for pairs in zip(*(_layers(state.cache) for state in states), strict=True)
         ]
         known = torch.cat([filled(state.known, 1) for state in states])
-        return _State(_cache(layers), torch.cat([state.logits for state in states]), known)
+        return TorchState(_cache(layers), torch.cat([state.logits for state in states]), known)
 
-    def pick(self, state: _State, rows: Sequence[int]) -> _State:
+    def pick(self, state: TorchState, rows: Sequence[int]) -> TorchState:
         """These rows, repeated, reordered or left out; the given state stays as it is."""
         import torch
 
         places = torch.tensor(list(rows), device=self._model.device)
         layers = [(keys[places], values[places]) for keys, values in _layers(state.cache)]
-        return _State(_cache(layers), state.logits[places], state.known[places])
+        return TorchState(_cache(layers), state.logits[places], state.known[places])
 
-    def step(self, state: _State, tokens: Sequence[Sequence[int]]) -> _State:
+    def step(self, state: TorchState, tokens: Sequence[Sequence[int]]) -> TorchState:
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
         import torch
 
         more = torch.ones(len(tokens), len(tokens[0]), dtype=torch.long, device=self._model.device)
         return self._forward([list(row) for row in tokens], state.cache, torch.cat([state.known, more], 1))
 
-    def logits(self, state: _State) -> "np.ndarray":
+    def branch(self, state: TorchState, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> TorchState:
+        """What `step` gives after `pick`: a GPU has the memory, and likes many rows."""
+        return self.step(self.pick(state, rows), tokens)
+
+    def logits(self, state: TorchState) -> "np.ndarray":
         """Scores of the next token: float32, (rows, vocabulary)."""
         scores: np.ndarray = state.logits.cpu().numpy()
         return scores
 
-    def likeliest(self, state: _State, count: int) -> Likeliest:
+    def likeliest(self, state: TorchState, count: int) -> Likeliest:
         """The next tokens with the highest scores; found on the GPU where the model is there."""
         if state.logits.device.type == "cpu":
             return likeliest_of(self.logits(state), count)
@@ -173,7 +179,7 @@ class TorchRuntime:
             likelihoods: np.ndarray = found.float().cpu().numpy()
         return likelihoods
 
-    def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> _State:  # noqa: ANN401
+    def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> TorchState:  # noqa: ANN401
         import torch
 
         # Filled places count for nothing: no token sees them, and positions start after them.
@@ -187,7 +193,7 @@ class TorchRuntime:
                 use_cache=True,
                 logits_to_keep=1,
             )
-        return _State(output.past_key_values, output.logits[:, -1].float(), known)
+        return TorchState(output.past_key_values, output.logits[:, -1].float(), known)
 
 
 def _layers(cache: Any) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:  # noqa: ANN401

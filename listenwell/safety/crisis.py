@@ -101,7 +101,7 @@ class Detector:
         """What they find, and the sentences whose circumstances say that it is none."""
         signs, settled = list[Sign](), set[int]()
         for pattern in self._patterns:
-            for match in pattern.regex.finditer(read.text):
+            for match in pattern.matches(read.text):
                 row = _row(sentences, match.start() + 1)
                 kind, level = circumstances.judged(
                     pattern, read.text, match.start(), match.end(), sentences[row]

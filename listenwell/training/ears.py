@@ -23,7 +23,8 @@ from listenwell.annotators.views import Input, encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
-from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE, load_encoder
+from listenwell.runtime.encoder import load_encoder
+from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.ear_batch import EarBatch, EarPiece, collate

@@ -24,7 +24,7 @@ from listenwell.rankers.inference import score
 from listenwell.rankers.inputs import Inputs, Text
 from listenwell.rankers.model import adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
-from listenwell.runtime.encoder import ADAPTER, HEAD_FILE, WHOLE
+from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora, take_weights
 from listenwell.training.rank_batch import RankBatch, RankPiece, collate

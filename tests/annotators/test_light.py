@@ -5,15 +5,14 @@ import numpy as np
 import pytest
 
 from listenwell import Annotator, Dialogue, Turn, checkpoint
-from listenwell.annotators import engine as engines
 from listenwell.annotators.config import EarConfig
-from listenwell.annotators.engine import choose_engine
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import hear
 from listenwell.annotators.light import LightEar, load_light_ear
 from listenwell.annotators.model import Ear, load_ear
 from listenwell.annotators.views import encode_views
-from listenwell.errors import CheckpointError, InputError, MissingExtraError, UnknownNameError
+from listenwell.errors import CheckpointError, InputError
+from listenwell.runtime import engines
 from tests.annotators.no_torch import run_without_torch
 from tests.annotators.test_model import without_a_head
 from tests.tiny import ENCODER, keep_ear, save_tiny_encoder, tiny_ear
@@ -124,18 +123,6 @@ def test_an_ear_on_a_causal_model_stays_with_torch(tiny_llama, tmp_path, monkeyp
     assert annotator.key == Annotator.load(folder, engine="torch").key
     with pytest.raises(InputError, match=r"does not run on onnxruntime.*listenwell\[train\]"):
         Annotator.load(folder, engine="onnx")
-
-
-def test_the_choice_of_an_engine(monkeypatch):
-    assert choose_engine("torch", "It") == choose_engine("auto", "It", fits=False) == "torch"
-    assert choose_engine("auto", "It") == choose_engine("onnx", "It") == "onnx"
-    with pytest.raises(UnknownNameError, match=r"no engine named 'onx'\. Did you mean 'onnx'"):
-        choose_engine("onx", "It")
-    monkeypatch.setattr(engines, "is_installed", lambda package: package != "torch")
-    assert choose_engine("auto", "It") == "onnx"
-    for asked, fits in (("torch", True), ("auto", False)):
-        with pytest.raises(MissingExtraError, match=r"It needs .*'torch'.*pip install 'listenwell\[train\]'"):
-            choose_engine(asked, "It", fits)
 
 
 def test_the_key_names_engine_and_precision(tiny_encoder, tmp_path):

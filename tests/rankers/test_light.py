@@ -6,7 +6,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from listenwell import checkpoint
-from listenwell.annotators.engine import ONNX
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import CheckpointError, InputError
 from listenwell.rankers.config import BiSettings, CobertSettings, RankerConfig
@@ -15,6 +14,7 @@ from listenwell.rankers.light import LIGHT, LightBi, LightCobert, LightRanker, l
 from listenwell.rankers.model import load_ranker
 from listenwell.rankers.selector import Selector
 from listenwell.rankers.witness import RankerWitness
+from listenwell.runtime.engines import ONNX
 from tests.annotators.no_torch import run_without_torch
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, texts, tiny_ranker
 

@@ -10,7 +10,8 @@ from listenwell.errors import WeightsError
 from listenwell.generators.comae.config import ComaeConfig
 from listenwell.generators.comae.model import ComaeModel
 from listenwell.records import build, dumps
-from listenwell.runtime.encoder import WHOLE, load_weights, save_weights
+from listenwell.runtime.encoder import load_weights, save_weights
+from listenwell.runtime.names import WHOLE
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.weights import find_weights

@@ -10,11 +10,11 @@ import torch
 from listenwell.generators.comae.inputs import COLUMNS, NOTHING, OTHER, Inputs
 from listenwell.generators.comae.model import ComaeModel
 from listenwell.runtime.text import Vocabulary
-from listenwell.runtime.torch_engine import TorchRuntime, _State
+from listenwell.runtime.torch_engine import TorchRuntime, TorchState
 
 
 @dataclass(frozen=True)
-class ComaeState(_State):
+class ComaeState(TorchState):
     """What was read so far, a row for each dialogue or reply."""
 
     last: torch.Tensor  # (rows, width): the last token's hidden state; after a context, h_x

@@ -17,6 +17,7 @@ from listenwell.errors import InputError, WeightsError
 from listenwell.files import cache_folder, one_at_a_time, recover
 from listenwell.progress import progress
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, WHOLE
 from listenwell.runtime.onnx import bert
 from listenwell.runtime.onnx.bert import BertShape, build_bert
 from listenwell.runtime.onnx.graph import GRAPH, PRECISIONS, WEIGHTS, Graph
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 GRAPH_VERSION = 2
 """Part of the cache key: raise it when graphs of the same weights come out differently."""
 KIND = "onnx"
-_FILES = ("config.json", "model.safetensors", "tokenizer.json")
-_ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors", ADDED_TOKENS, "tokenizer.json")
+_FILES = ("config.json", WHOLE, "tokenizer.json")
+_ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER, ADDED_TOKENS, "tokenizer.json")
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
         raise WeightsError(
             f"{source / 'config.json'} is damaged: {error}.", "Copy the model again."
         ) from error
-    weights: Mapping[str, np.ndarray] = Tensors(source / "model.safetensors")
+    weights: Mapping[str, np.ndarray] = Tensors(source / WHOLE)
     tokenizer = source / "tokenizer.json"
     if ingredients.adapter is not None:
         weights = Adapted(weights, ingredients.adapter)

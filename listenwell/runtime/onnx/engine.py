@@ -1,19 +1,13 @@
-"""The `Runtime` on onnxruntime: a Llama with its key-value cache, in 8 bits or exactly.
-
-A state is a value: rows of keys and values with a length each. Reading on writes into the room behind the
-rows, so that nothing is copied; whoever reads on from an older state gets a copy.
-"""
+"""The `Runtime` on onnxruntime: a Llama with its key-value cache, in 8 bits or exactly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from listenwell.errors import InputError
 from listenwell.runtime.base import Likeliest, likeliest_of
-from listenwell.runtime.onnx.llama import cache_names
 from listenwell.runtime.onnx.model import OnnxModel
+from listenwell.runtime.onnx.state import Branches, Cache, Rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,41 +16,9 @@ ROOM = 64
 """Free places behind the longest row when a cache is made; a full one grows by at least half."""
 SCORED = 256
 """Tokens whose successors' scores are in memory at once: 50 MB for a vocabulary of 49,152."""
-
-
-class _Cache:
-    """Keys and values of some rows, with room behind them.
-
-    Args:
-        session: the graph; its inputs and outputs are tied to the cache's memory once.
-        values: (layers, 2, rows, key heads, room, head width) float32.
-    """
-
-    def __init__(self, session: Any, values: "np.ndarray") -> None:  # noqa: ANN401
-        self.values = values
-        self.binding = session.io_binding()
-        self._newest = 0
-        self._lock = Lock()
-        for layer, parts in enumerate(values):
-            for part, past, present in zip(parts, *cache_names(layer), strict=True):
-                self.binding.bind_input(past, "cpu", 0, part.dtype, part.shape, part.ctypes.data)
-                self.binding.bind_output(present, "cpu", 0, part.dtype, part.shape, part.ctypes.data)
-
-    def claim(self, version: int, end: int) -> int | None:
-        """The next version's number, if nobody has read on from this one and there is room up to `end`."""
-        with self._lock:
-            if version != self._newest or end > self.values.shape[4]:
-                return None
-            self._newest += 1
-            return self._newest
-
-
-@dataclass(frozen=True)
-class _State:
-    cache: _Cache
-    version: int  # of the cache's contents
-    lengths: "np.ndarray"  # (rows,) tokens read
-    logits: "np.ndarray"  # (rows, vocabulary)
+BRANCHED = 2304
+"""Tokens of branches that are in memory at once: 106 MB for the shipped speaker, four of its longest
+prompts; short ones are read on all together."""
 
 
 class OnnxRuntime(OnnxModel):
@@ -75,11 +37,11 @@ class OnnxRuntime(OnnxModel):
         """The tokens of a text; what looks like a special token in it stays text."""
         return self.vocabulary.encode(text)
 
-    def prefill(self, tokens: Sequence[int]) -> _State:
+    def prefill(self, tokens: Sequence[int]) -> Rows:
         """Read a prompt: a state of one row."""
         return self.prefill_many([tokens])
 
-    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> _State:
+    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> Rows:
         """Read several prompts at once, a row each; what fills up the shorter ones is written over later."""
         import numpy as np
 
@@ -87,50 +49,61 @@ class OnnxRuntime(OnnxModel):
         rows = np.zeros((len(prompts), int(lengths.max())), np.int64)
         for row, tokens in enumerate(prompts):
             rows[row, : len(tokens)] = tokens
-        cache = self._room(len(rows), rows.shape[1] + ROOM)
-        places = np.arange(len(rows)) * rows.shape[1] + lengths - 1
-        return _State(cache, 0, lengths, self._run(cache, rows, lengths, places))
+        cache, numbers = self._room(len(rows), rows.shape[1] + ROOM), np.arange(len(rows))
+        logits = self._run(cache, range(len(rows)), rows, lengths, numbers * rows.shape[1] + lengths - 1)
+        cache.filled = lengths.tolist()
+        return Rows(cache, 0, numbers, lengths, logits)
 
-    def join(self, states: Sequence[_State]) -> _State:
+    def join(self, states: Sequence[Rows | Branches]) -> Rows:
         """The rows of several states as one; they may have read different numbers of tokens."""
-        import numpy as np
+        return self._gathered([(state, row) for state in states for row in range(len(state.lengths))], ROOM)
 
-        lengths = np.concatenate([state.lengths for state in states])
-        joined = self._room(len(lengths), int(lengths.max()) + ROOM)
-        row = 0
-        for state in states:
-            for place in range(len(state.lengths)):
-                _copy(state, place, joined, row)
-                row += 1
-        return _State(joined, 0, lengths, np.concatenate([state.logits for state in states]))
-
-    def pick(self, state: _State, rows: Sequence[int]) -> _State:
+    def pick(self, state: Rows | Branches, rows: Sequence[int]) -> Rows:
         """A state of these rows, which can be repeated, reordered or left out; the given one stays."""
         import numpy as np
 
-        places = np.asarray(rows, np.int64)
-        lengths = state.lengths[places]
-        picked = self._room(len(places), int(lengths.max()) + ROOM)
-        for row, place in enumerate(places):
-            _copy(state, int(place), picked, row)
-        return _State(picked, 0, lengths, state.logits[places])
+        numbers = np.asarray(rows, np.int64)
+        if isinstance(state, Rows) and _rises(numbers):
+            places = state.places[numbers]
+            # Rows that were dropped are read on for nothing; where most were, the others move together.
+            if 2 * len(places) > places[-1] - places[0]:
+                return Rows(state.cache, state.version, places, state.lengths[numbers], state.logits[numbers])
+        return self._gathered([(state, row) for row in numbers.tolist()], ROOM)
 
-    def step(self, state: _State, tokens: Sequence[Sequence[int]]) -> _State:
+    def step(self, state: Rows | Branches, tokens: Sequence[Sequence[int]]) -> Rows:
         """Read more tokens in every row, as many in each; the given state can still be used."""
         import numpy as np
 
         rows = np.asarray(tokens, np.int64)
+        if isinstance(state, Branches):
+            state = self.pick(state, range(len(rows)))
         if len(rows) > 1:  # the library's attention reads on by one token where there are several rows
             for place in range(rows.shape[1] - 1):
-                state = self._read(state, rows[:, place : place + 1], np.arange(0))
+                state = self._read(state, rows[:, place : place + 1], scored=False)
             rows = rows[:, -1:]
-        return self._read(state, rows, np.arange(1, len(rows) + 1) * rows.shape[1] - 1)
+        return self._read(state, rows, scored=True)
 
-    def logits(self, state: _State) -> "np.ndarray":
+    def branch(
+        self, state: Rows | Branches, rows: Sequence[int], tokens: Sequence[Sequence[int]]
+    ) -> Rows | Branches:
+        """What `step` after `pick` gives, for a look ahead: few rows are in memory at once."""
+        import numpy as np
+
+        numbers = np.asarray(rows, np.int64)
+        if isinstance(state, Rows):
+            if _rises(numbers):
+                return self.step(self.pick(state, rows), tokens)
+            nothing = np.empty((len(numbers), self._layers, 2, self._heads, 0, self._width), np.float32)
+            grown = Branches(state, numbers, nothing, state.logits[numbers])
+        else:
+            grown = Branches(state.trunk, state.parents[numbers], state.tails[numbers], state.logits[numbers])
+        return self._branched(grown, np.asarray(tokens, np.int64))
+
+    def logits(self, state: Rows | Branches) -> "np.ndarray":
         """Scores of the next token: float32, (rows, vocabulary)."""
         return state.logits
 
-    def likeliest(self, state: _State, count: int) -> Likeliest:
+    def likeliest(self, state: Rows | Branches, count: int) -> Likeliest:
         """The next tokens with the highest scores, as many in every row."""
         return likeliest_of(state.logits, count)
 
@@ -149,42 +122,101 @@ class OnnxRuntime(OnnxModel):
         # One after the other in the room behind the prompt: nothing is copied, and nothing filled up.
         cache = self._room(1, len(prompt) + max(map(len, replies)))
         before, start = np.array([len(prompt)]), np.asarray([prompt], np.int64)
-        first = self._run(cache, start, before, before - 1)
+        first = self._run(cache, range(1), start, before, before - 1)
         for number, reply in enumerate(replies):
             tokens = np.asarray([reply], np.int64)
             found[number] = _log_chances(first.copy(), tokens[0, :1])[0]
             for place in range(0, len(reply) - 1, SCORED):
                 part = tokens[:, place : min(place + SCORED, len(reply) - 1)]
                 end = before + place + part.shape[1]
-                scores = self._run(cache, part, end, np.arange(part.shape[1]))
+                scores = self._run(cache, range(1), part, end, np.arange(part.shape[1]))
                 found[number] += _log_chances(scores, tokens[0, place + 1 : place + 1 + len(scores)]).sum()
         return found
 
-    def _read(self, state: _State, rows: "np.ndarray", kept: "np.ndarray") -> _State:
+    def _read(self, state: Rows, tokens: "np.ndarray", scored: bool) -> Rows:
         """Read on from a state, in its own memory where that is free."""
-        lengths = state.lengths + rows.shape[1]
-        end = int(lengths.max())
-        cache, version = state.cache, state.cache.claim(state.version, end)
-        if version is None:
-            cache, version = self._room(len(lengths), end + max(ROOM, end // 2)), 0
-            for row in range(len(lengths)):
-                _copy(state, row, cache, row)
-        return _State(cache, version, lengths, self._run(cache, rows, lengths, kept))
+        import numpy as np
 
-    def _room(self, rows: int, length: int) -> _Cache:
+        more = tokens.shape[1]
+        end = int(state.lengths.max()) + more
+        version = state.cache.claim(state.version, end, state.span)
+        if version is None:
+            every = [(state, row) for row in range(len(state.lengths))]
+            state, version = self._gathered(every, max(ROOM, end // 2) + more), 0
+        cache, span, lengths = state.cache, state.span, state.lengths + more
+        inside = state.places - span.start
+        # A row that was dropped reads a zero into its first free place.
+        ends = np.array([cache.filled[row] + 1 for row in span], np.int64)
+        given = np.zeros((len(span), more), np.int64)
+        ends[inside], given[inside] = lengths, tokens
+        kept = inside * more + more - 1 if scored else np.arange(0)
+        logits = self._run(cache, span, given, ends, kept)
+        for place, length in zip(state.places.tolist(), lengths.tolist(), strict=True):
+            cache.filled[place] = length
+        return Rows(cache, version, state.places, lengths, logits)
+
+    def _branched(self, state: Branches, tokens: "np.ndarray") -> Branches:
+        """Branches, longer by some tokens; portion by portion in the same memory."""
+        import numpy as np
+
+        count, more = tokens.shape
+        before = state.lengths
+        room = int(before.max()) + more
+        portions = -(-count // max(1, BRANCHED // room))
+        size = -(-count // portions)
+        cache, held = self._room(size, room), [-1] * size
+        logits = np.empty((count, self._words), np.float32)
+        old = state.tails.shape[4]
+        tails = np.empty((*state.tails.shape[:4], old + more, self._width), np.float32)
+        for first in range(0, count, size):
+            rows = range(first, min(first + size, count))
+            for place, row in enumerate(rows):
+                if held[place] != (parent := int(state.parents[row])):  # the last portion's is still there
+                    state.trunk.copy(parent, cache, place)
+                    held[place] = parent
+                state.copy_tail(row, cache, place)
+            part = slice(rows.start, rows.stop)
+            for column in range(more):
+                kept = np.arange(len(rows) if column + 1 == more else 0)
+                given, ends = tokens[part, column : column + 1], before[part] + column + 1
+                scores = self._run(cache, range(len(rows)), given, ends, kept)
+            logits[part] = scores
+            for place, row in enumerate(rows):
+                end = int(before[row]) + more
+                tails[row] = cache.values[:, :, place, :, end - old - more : end]
+        return Branches(state.trunk, state.parents, tails, logits)
+
+    def _gathered(self, rows: Sequence[tuple[Rows | Branches, int]], room: int) -> Rows:
+        """Rows of states, copied to a cache of their own with so much room behind the longest."""
+        import numpy as np
+
+        lengths = np.array([state.lengths[row] for state, row in rows], np.int64)
+        cache = self._room(len(rows), int(lengths.max()) + room)
+        for place, (state, row) in enumerate(rows):
+            state.copy(row, cache, place)
+        logits = np.stack([state.logits[row] for state, row in rows])
+        return Rows(cache, 0, np.arange(len(rows)), lengths, logits)
+
+    def _room(self, rows: int, length: int) -> Cache:
         """An empty cache."""
         import numpy as np
 
         shape = (self._layers, 2, rows, self._heads, min(length, self.context_length), self._width)
-        return _Cache(self._session, np.empty(shape, np.float32))
+        return Cache(self._session, np.empty(shape, np.float32))
 
     def _run(
-        self, cache: _Cache, tokens: "np.ndarray", lengths: "np.ndarray", kept: "np.ndarray"
+        self,
+        cache: Cache,
+        span: range,
+        tokens: "np.ndarray",
+        lengths: "np.ndarray",
+        kept: "np.ndarray",
     ) -> "np.ndarray":
         """Run the graph; keys and values are written into the cache.
 
         Args:
             cache: nobody else uses it now.
+            span: its rows that are read on.
             tokens: (rows, more).
             lengths: (rows,), of the rows with these tokens.
             kept: flat places of the tokens whose successors are wanted.
@@ -206,18 +238,18 @@ class OnnxRuntime(OnnxModel):
             "total": np.array(total, np.int32),
             "kept": kept.astype(np.int64),
         }
+        binding = cache.binding(span)
         for name, array in given.items():
-            cache.binding.bind_cpu_input(name, array)
+            binding.bind_cpu_input(name, array)
         logits = np.empty((len(kept), self._words), np.float32)
-        cache.binding.bind_output("logits", "cpu", 0, logits.dtype, logits.shape, logits.ctypes.data)
-        self._session.run_with_iobinding(cache.binding)
+        binding.bind_output("logits", "cpu", 0, logits.dtype, logits.shape, logits.ctypes.data)
+        self._session.run_with_iobinding(binding)
         return logits
 
 
-def _copy(state: _State, place: int, cache: _Cache, row: int) -> None:
-    """What one row of a state has read, to a row of another cache."""
-    length = state.lengths[place]
-    cache.values[:, :, row, :, :length] = state.cache.values[:, :, place, :, :length]
+def _rises(rows: "np.ndarray") -> bool:
+    """Whether every row comes once at most, in order."""
+    return bool((rows[1:] > rows[:-1]).all())
 
 
 def _log_chances(logits: "np.ndarray", tokens: "np.ndarray") -> "np.ndarray":

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import CheckpointError, WeightsError
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,13 +92,13 @@ class Adapted(Changed):
 
     def __init__(self, weights: Mapping[str, "np.ndarray"], folder: Path) -> None:
         super().__init__(weights)
-        config = folder / "adapter_config.json"
+        config = folder / ADAPTER_CONFIG
         try:
             settings = json.loads(config.read_text(encoding="utf-8"))
             self._scale = settings["lora_alpha"] / settings["r"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(f"{config} cannot be read: {error}.", "Copy the adapter again.") from error
-        self._tensors = Tensors(folder / "adapter_model.safetensors")
+        self._tensors = Tensors(folder / ADAPTER)
         lora = [name for name in self._tensors if ".lora_A." in name or ".lora_B." in name]
         if any(map(settings.get, _PLAIN)) or len(lora) < len(self._tensors):
             raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")

@@ -8,10 +8,11 @@ below. They are matched against text as `normal` writes it, from one blank to th
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from listenwell.errors import InputError
+from listenwell.safety.patterns.needs import Needs, needs
 
 SUICIDE, SELF_HARM, HARM_TO_OTHERS, ABUSE, EMERGENCY, SOMEONE_ELSE = KINDS = (
     "suicide",
@@ -73,7 +74,21 @@ class Pattern:
 
     kind: str
     strength: str
-    regex: re.Pattern[str]
+    line: str
+    """As it stands in its file."""
+    needs: Needs
+    """One of these stands in every text that it matches."""
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The expression, compiled when a text asks for it."""
+        return _compiled(self.line, self.kind)
+
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """Where a text says it, as `normal` wrote it."""
+        if self.needs and not any(word in text for word in self.needs):
+            return iter(())
+        return self.regex.finditer(text)
 
 
 @cache
@@ -85,7 +100,9 @@ def patterns() -> tuple[Pattern, ...]:
 
 def read(text: str, kind: str) -> Iterator[Pattern]:
     """The patterns of a kind's file."""
-    return (Pattern(kind, strength, regex) for strength, regex in lines(text, (STRONG, WEAK), kind))
+    parts = _part_needs()
+    for strength, line in _sections(text, (STRONG, WEAK), kind):
+        yield Pattern(kind, strength, line, needs(line, parts))
 
 
 def lines(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str, re.Pattern[str]]]:
@@ -96,19 +113,36 @@ def lines(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str
         sections: the names that may stand in [].
         name: of the file, for the message.
     """
+    return ((section, _compiled(line, name)) for section, line in _sections(text, sections, name))
+
+
+def _sections(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str, str]]:
+    """Section and line of every pattern."""
     section = ""
     for line in text.replace("\n  ", "").splitlines():
         if not line or line.startswith("#"):
             continue
         if line[1:-1] in sections:
             section = line[1:-1]
-            continue
-        try:
-            if not section:
-                raise KeyError("no section before it")
-            whole = _NAME.sub(lambda part: PARTS[part[1]], line)
-            yield section, re.compile(f" (?:{whole})(?= )")
-        except (re.error, KeyError) as error:
-            raise InputError(
-                f"The pattern {line!r} of {name} cannot be read: {error}.", "Mend it in its file."
-            ) from None
+        elif section:
+            yield section, line
+        else:
+            raise _unreadable(line, name, "no section before it")
+
+
+def _compiled(line: str, name: str) -> re.Pattern[str]:
+    """A line as an expression: from one blank to the next."""
+    try:
+        whole = _NAME.sub(lambda part: PARTS[part[1]], line)
+        return re.compile(f" (?:{whole})(?= )")
+    except (re.error, KeyError) as error:
+        raise _unreadable(line, name, str(error)) from None
+
+
+def _unreadable(line: str, name: str, why: str) -> InputError:
+    return InputError(f"The pattern {line!r} of {name} cannot be read: {why}.", "Mend it in its file.")
+
+
+@cache
+def _part_needs() -> dict[str, Needs]:
+    return {name: needs(part, {}) for name, part in PARTS.items()}

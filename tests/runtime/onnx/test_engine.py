@@ -93,6 +93,74 @@ def test_a_state_is_a_value(runtime):
         np.testing.assert_allclose(runtime.logits(state), wanted, atol=1e-5)
 
 
+def test_dropped_rows_are_not_copied_and_the_older_state_stays_whole(runtime):
+    """Prompts of different length; a row in the middle, the longest, goes, then the first and so on."""
+    prompts = [[7, 8], runtime.encode(TEXT), [9], runtime.encode(OTHER)]
+    start = runtime.prefill_many(prompts)
+    left = runtime.pick(start, [0, 2, 3])
+    assert left.cache is start.cache
+    for token in (3, 4):
+        left = runtime.step(left, [[token]] * 3)
+    last = runtime.step(runtime.pick(left, [1, 2]), [[5], [6]])
+    assert last.cache is start.cache
+    for row, tokens in enumerate(([9, 3, 4, 5], [*prompts[3], 3, 4, 6])):
+        wanted = runtime.logits(runtime.prefill(tokens))[0]
+        np.testing.assert_allclose(runtime.logits(last)[row], wanted, atol=1e-5)
+    again = runtime.step(start, [[10]] * 4)  # nothing that it had read was written over
+    assert again.cache is not start.cache
+    for row, tokens in enumerate(prompts):
+        wanted = runtime.logits(runtime.prefill([*tokens, 10]))[0]
+        np.testing.assert_allclose(runtime.logits(again)[row], wanted, atol=1e-5)
+
+
+def test_few_rows_of_many_move_together(exact):
+    start = exact.prefill_many([[5], [6], [7], [8], [9]])
+    assert exact.pick(start, [0, 2, 4]).cache is start.cache
+    few = exact.pick(start, [0, 4])
+    assert few.cache is not start.cache
+    wanted = exact.logits(exact.prefill([9, 3]))[0]
+    np.testing.assert_allclose(exact.logits(exact.step(few, [[3], [3]]))[1], wanted, atol=1e-5)
+
+
+def test_a_dropped_row_that_fills_its_cache_is_left_alone(exact):
+    """Prompt and room are the model's 512 tokens, so there is no free place to read a zero into."""
+    full = [(7 * place) % 300 + 3 for place in range(512)]
+    start = exact.prefill_many([[5], full, [6]])
+    left = exact.step(exact.pick(start, [0, 2]), [[8], [9]])
+    assert left.cache is not start.cache
+    np.testing.assert_allclose(exact.logits(left)[1], exact.logits(exact.prefill([6, 9]))[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("at_once", [1, 45, 10_000])
+def test_branches_are_what_picked_rows_read(runtime, monkeypatch, at_once):
+    """In portions of one row, of two, and all at once; branches branch again, and go on as rows."""
+    monkeypatch.setattr("listenwell.runtime.onnx.engine.BRANCHED", at_once)
+    rooms = list[int]()
+    make = runtime._room
+    monkeypatch.setattr(runtime, "_room", lambda rows, length: rooms.append(rows) or make(rows, length))
+    prompts = [runtime.encode(TEXT), runtime.encode(OTHER)]
+    start = runtime.prefill_many(prompts)
+    assert 2 * (len(prompts[0]) + 3) <= 45 < 3 * (len(prompts[0]) + 1)
+    rooms.clear()
+    once = runtime.branch(start, [0, 1, 0, 1, 1], [[5], [6], [7], [8], [9]])
+    twice = runtime.branch(once, [1, 1, 2], [[3, 4], [4, 5], [5, 6]])
+    assert rooms == {1: [1, 1], 45: [2, 2], 10_000: [5, 3]}[at_once]
+    read = [[*prompts[1], 6, 3, 4], [*prompts[1], 6, 4, 5], [*prompts[0], 7, 5, 6]]
+    joined = runtime.join([twice, once])
+    on = runtime.step(twice, [[10], [11], [12]])
+    for row, tokens in enumerate(read):
+        wanted = runtime.logits(runtime.prefill(tokens))[0]
+        np.testing.assert_allclose(runtime.logits(twice)[row], wanted, atol=1e-5)
+        np.testing.assert_allclose(runtime.logits(joined)[row], wanted, atol=1e-5)
+        wanted = runtime.logits(runtime.prefill([*tokens, 10 + row]))[0]
+        np.testing.assert_allclose(runtime.logits(on)[row], wanted, atol=1e-5)
+    one = runtime.branch(start, [1], [[13]])  # nothing to share: it goes on in the trunk's own memory
+    assert one.cache is start.cache
+    np.testing.assert_allclose(
+        runtime.logits(one), runtime.logits(runtime.prefill([*prompts[1], 13])), atol=1e-5
+    )
+
+
 def test_a_cache_grows_when_its_room_is_used_up(exact):
     tokens = [(7 * place) % 300 + 3 for place in range(3 * ROOM)]
     state = exact.prefill(tokens[:2])

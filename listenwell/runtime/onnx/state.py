@@ -1,0 +1,113 @@
+"""What a Llama on onnxruntime remembers of the tokens that it read: keys and values, 46 KB a token of ours.
+
+States are values that share memory. Whoever reads on writes into the room behind the rows, so that older
+states stay whole; rows that are dropped stay where they are, and branches keep their own last tokens alone.
+"""
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from listenwell.runtime.onnx.llama import cache_names
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Cache:
+    """Keys and values of some rows, with room behind them.
+
+    Args:
+        session: the graph.
+        values: (layers, 2, rows, key heads, room, head width) float32.
+    """
+
+    def __init__(self, session: Any, values: "np.ndarray") -> None:  # noqa: ANN401
+        self.values = values
+        self.filled = [0] * values.shape[2]
+        """Tokens that each row holds."""
+        self._session, self._bindings = session, dict[tuple[int, int], Any]()
+        self._newest, self._lock = 0, Lock()
+
+    def claim(self, version: int, end: int, rows: range) -> int | None:
+        """The next version's number, if nobody has read on from this one and there is room up to `end`.
+
+        Args:
+            version: of the contents.
+            end: tokens of the longest row that goes on.
+            rows: between the first and the last that go on; those that do not need a free place too.
+        """
+        room = self.values.shape[4]
+        with self._lock:
+            if version != self._newest or end > room or max(self.filled[row] for row in rows) >= room:
+                return None
+            self._newest += 1
+            return self._newest
+
+    def binding(self, rows: range) -> Any:  # noqa: ANN401
+        """The graph's inputs and outputs, tied to the memory of rows that stand together."""
+        known = self._bindings.get(key := (rows.start, rows.stop))
+        if known is None:
+            known = self._bindings[key] = self._session.io_binding()
+            for layer, parts in enumerate(self.values):
+                for whole, past, present in zip(parts, *cache_names(layer), strict=True):
+                    part = whole[rows.start : rows.stop]
+                    known.bind_input(past, "cpu", 0, part.dtype, part.shape, part.ctypes.data)
+                    known.bind_output(present, "cpu", 0, part.dtype, part.shape, part.ctypes.data)
+        return known
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a cache, not always all of them."""
+
+    cache: Cache
+    version: int
+    """Of the cache's contents."""
+    places: "np.ndarray"
+    """(rows,), rising: where each stands in the cache."""
+    lengths: "np.ndarray"
+    """(rows,) tokens read"""
+    logits: "np.ndarray"
+    """(rows, vocabulary)"""
+
+    @property
+    def span(self) -> range:
+        """The cache's rows from the first to the last of these."""
+        return range(int(self.places[0]), int(self.places[-1]) + 1)
+
+    def copy(self, row: int, cache: Cache, place: int) -> None:
+        """What a row has read, to a row of another cache."""
+        length = int(self.lengths[row])
+        cache.values[:, :, place, :, :length] = self.cache.values[:, :, self.places[row], :, :length]
+        cache.filled[place] = length
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Rows that go on from those of another state, of which they hold nothing but a name."""
+
+    trunk: Rows
+    parents: "np.ndarray"
+    """(rows,) of the trunk: what each goes on from."""
+    tails: "np.ndarray"
+    """(rows, layers, 2, key heads, tokens, head width): what each has read itself."""
+    logits: "np.ndarray"
+    """(rows, vocabulary)"""
+
+    @property
+    def lengths(self) -> "np.ndarray":
+        """(rows,) tokens read"""
+        found: np.ndarray = self.trunk.lengths[self.parents] + self.tails.shape[4]
+        return found
+
+    def copy(self, row: int, cache: Cache, place: int) -> None:
+        """What a row has read, to a row of a cache; one that holds the same trunk gets the tail alone."""
+        self.trunk.copy(int(self.parents[row]), cache, place)
+        self.copy_tail(row, cache, place)
+
+    def copy_tail(self, row: int, cache: Cache, place: int) -> None:
+        """What a row has read itself, to a row that holds its trunk's."""
+        end = int(self.lengths[row])
+        cache.values[:, :, place, :, end - self.tails.shape[4] : end] = self.tails[row]
+        cache.filled[place] = end
