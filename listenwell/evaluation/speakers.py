@@ -35,7 +35,7 @@ SAID = {
     GOLD: "gold: those of the person's own reply, as our annotators read it; the speaker is told more than it"
     " could know",
     PREDICTED: "predicted: the speaker's own",
-    NONE: "none",
+    NONE: "none; of a speaker that could write a plan it is known that it does not",
     MARGINAL: "marginal: the likelihood summed over the speaker's own plans",
 }
 BATCH, WHOLE_BATCH = 64, 1

@@ -197,7 +197,8 @@ class Speaker:
         Args:
             examples: with annotated replies, unless `factors` is none, predicted or marginal.
             factors: gold: after the reply's own plan; predicted: after the likeliest plan; none: after the
-                dialogue alone; marginal: the mean over MARGINAL_PLANS plans that were drawn.
+                dialogue alone, where it is known that no plan is written; marginal: the mean over
+                MARGINAL_PLANS plans that were drawn.
             seed: of the draws.
         """
         if factors not in ("gold", "predicted", "none", "marginal"):
@@ -211,6 +212,8 @@ class Speaker:
             found = self.runtime.log_likelihoods(prompt.tokens, [[*plan, *reply] for plan in plans])
             if plans[0]:
                 found = found - self.runtime.log_likelihoods(prompt.tokens, plans)
+            else:
+                found = found - self._planner.unplanned(state)
             nlls.append(-float(np.logaddexp.reduce(found.astype(np.float64)) - np.log(len(found))))
             counts.append(len(reply))
             texts.append(example.reply.text)

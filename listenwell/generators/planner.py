@@ -79,6 +79,13 @@ class Planner:
         found: np.ndarray = np.where(listened[:, None], mixed / mixed.sum(axis=1, keepdims=True), own)
         return found
 
+    def unplanned(self, state: State) -> float:
+        """The log of the chance that the first row goes on with a word instead of a plan."""
+        logits = self.runtime.logits(state)[0].astype(np.float64)
+        every = np.logaddexp.reduce(logits)
+        logits[list(self.tokens.numbers[0])] = -np.inf
+        return float(np.logaddexp.reduce(logits) - every)
+
     def chances(self, state: State, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first level are that `given` leaves open; empty if it leaves none.
 
