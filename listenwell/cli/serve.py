@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Models = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", help="Who answers; repeat it to let visitors choose, the first is the default [planned]."
+        "--model", help="Who answers; repeat it to let visitors choose, the first is the default (planned)."
     ),
 ]
 ApiKey = Annotated[

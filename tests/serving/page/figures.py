@@ -13,7 +13,7 @@ from tests.serving.page.steps import replies, say, unfold
 
 WIDE, PHONE = {"width": 1180, "height": 1000}, {"width": 390, "height": 780}
 FIRST = "I finally got promoted today, after two years of evening classes!"
-SECOND = "Mum cried on the phone."
+SECOND = "My mum was so proud that she cried."
 PATIENCE = 120_000
 """Milliseconds for a reply."""
 
