@@ -3,6 +3,7 @@
 python -m listenwell.safety list LIST.jsonl        crisis detection on labelled sentences
 python -m listenwell.safety corpus NAME SPLIT      alarms on what people say, faults in the listeners' replies
 python -m listenwell.safety peers FILE             faults in the replies that MoEL's or MIME's authors gave
+python -m listenwell.safety replies FILE           faults in what a listener said, and in all that it proposed
 
 With --keep FOLDER each part or system gets a result file there, too; with --show N, up to N replies of each
 system that are filtered are shown, with the words they are filtered for.
@@ -24,14 +25,15 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parts = parser.add_subparsers(dest="part", required=True)
-    sentences, corpus, peers = (parts.add_parser(name) for name in ("list", "corpus", "peers"))
-    for part in (sentences, peers):
+    names = ("list", "corpus", "peers", "replies")
+    sentences, corpus, peers, replies = (parts.add_parser(name) for name in names)
+    for part in (sentences, peers, replies):
         part.add_argument("file", type=Path)
     corpus.add_argument("name")
     corpus.add_argument("split")
-    for part in (sentences, corpus, peers):
+    for part in (sentences, corpus, peers, replies):
         part.add_argument("--keep", type=Path, help="a folder that gets result files, too")
-    for part in (corpus, peers):
+    for part in (corpus, peers, replies):
         part.add_argument("--show", type=int, default=0, help="filtered replies of each system to show")
     given = parser.parse_args()
     from listenwell.safety.measure import written
@@ -43,9 +45,8 @@ def main() -> None:
 
 
 def _figures(given: argparse.Namespace) -> dict[str, Json]:
-    if given.part == "list":
-        return _list(given)
-    return _corpus(given) if given.part == "corpus" else _peers(given)
+    measures = {"list": _list, "corpus": _corpus, "peers": _peers, "replies": _replies}
+    return measures[given.part](given)
 
 
 def _list(given: argparse.Namespace) -> dict[str, Json]:
@@ -115,6 +116,18 @@ def _peers(given: argparse.Namespace) -> dict[str, Json]:
         "faults": {name: figures.pop(name) for name in systems},
         **figures,
     }
+
+
+def _replies(given: argparse.Namespace) -> dict[str, Json]:
+    from listenwell.files import sha256
+    from listenwell.safety.measure import filtered, read_made
+    from listenwell.safety.results import keep_replies
+
+    systems, where = read_made(given.file)
+    if given.keep:
+        keep_replies(systems, where, sha256(given.file), f"replies {given.file.name}", given.keep)
+    figures = filtered(systems, given.show)
+    return {"file": given.file.name, "faults": {name: figures.pop(name) for name in systems}, **figures}
 
 
 if __name__ == "__main__":

@@ -84,6 +84,23 @@ def filtered(systems: Mapping[str, Sequence[str]], show: int = 0) -> dict[str, J
     return rates | ({"filtered": shown} if show else {})
 
 
+def read_made(file: Path) -> tuple[dict[str, list[str]], tuple[str, str]]:
+    """What a listener said and all that it proposed, and which corpus and split it answered.
+
+    Args:
+        file: replies.jsonl in the folder of its run, as `listenwell.evaluation.speaking replies` leaves it.
+    """
+    try:
+        run = json.loads((file.parent / "run.json").read_bytes())
+        lines = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
+        said = [str(line["reply"]) for line in lines]
+        proposed = [str(one["text"]) for line in lines for one in line.get("candidates", ())]
+        name, where = str(run["system"]), (str(run["corpus"]), str(run["split"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} holds no replies of a run: {error}", "Name its replies.jsonl.") from None
+    return {name: said} | ({f"{name}, all candidates": proposed} if proposed else {}), where
+
+
 def _share(found: Sequence[Finding], level: str) -> float:
     return 100 * sum(one.level == level for one in found) / len(found) if found else 0.0
 

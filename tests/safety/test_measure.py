@@ -89,3 +89,24 @@ def test_corpora_and_released_replies(samples, tmp_path):
     }
     assert read_result(tmp_path / "safety-replies-human.json") == kept  # people's own are the corpus's
     assert "no conversations" in run("corpus", "goemotions", "train").stderr
+
+
+def test_what_a_listener_said_and_proposed(tmp_path):
+    (tmp_path / "run.json").write_text(
+        '{"system": "ours", "corpus": "empathetic_dialogues", "split": "test"}'
+    )
+    lines = [
+        {"reply": "How sad.", "candidates": [{"text": "How sad."}, {"text": "I am a doctor."}]},
+        {"reply": "Where did it go?"},
+    ]
+    file = tmp_path / "replies.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    made = run("replies", file, "--keep", tmp_path / "kept")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["faults"]["ours"]["any"] == 0
+    result = read_result(tmp_path / "kept" / "safety-replies-ours-all-candidates.json")
+    assert (result.count, dict(result.metrics)["any"], result.split) == (2, 50, "test")
+    assert str(tmp_path) not in result.command
+    file.write_text("nothing\n")
+    broken = run("replies", file)
+    assert broken.returncode == 1 and "holds no replies of a run" in broken.stderr
