@@ -92,7 +92,8 @@ def test_corpora_and_released_replies(samples, tmp_path):
 
 
 def test_what_a_listener_said_and_proposed(tmp_path):
-    (tmp_path / "run.json").write_text(
+    run_of = {"system": "ours", "corpus": "empathetic_dialogues", "split": "test"}
+    (tmp_path / "run.json").write_text(json.dumps(run_of))
         '{"system": "ours", "corpus": "empathetic_dialogues", "split": "test"}'
     )
     lines = [
