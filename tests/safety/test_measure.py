@@ -94,8 +94,6 @@ def test_corpora_and_released_replies(samples, tmp_path):
 def test_what_a_listener_said_and_proposed(tmp_path):
     run_of = {"system": "ours", "corpus": "empathetic_dialogues", "split": "test"}
     (tmp_path / "run.json").write_text(json.dumps(run_of))
-        '{"system": "ours", "corpus": "empathetic_dialogues", "split": "test"}'
-    )
     lines = [
         {"reply": "How sad.", "candidates": [{"text": "How sad."}, {"text": "I am a doctor."}]},
         {"reply": "Where did it go?"},
