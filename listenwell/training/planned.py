@@ -145,8 +145,8 @@ class PlannedTask(CausalTask):
         own = {
             "learned": f"plan and words of the listener's replies: {sources}",
             "learned without plan": f"{100 * recipe.speaker.unplanned:g} % of the replies",
-            "factors": "gold: the human reply's own plan stands before it; unplanned: none does, and the chance "
-            "that one would begin counts against it",
+            "factors": "gold: the human reply's own plan stands before it; unplanned: none does, and the "
+            "chance that one would begin counts against it",
             "plans": "the speaker's true emotion where the corpus knows it, the rest by the annotators",
             "begun from": str(recipe.pairs.start)
             if recipe.pairs and recipe.pairs.start
