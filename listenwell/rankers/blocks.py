@@ -1,5 +1,6 @@
 """Reading and matching in groups of like length: nothing depends on padding, so the less of it the better."""
 
+import numpy as np
 import torch
 
 from listenwell.rankers.base import Ranker, States, Words
@@ -10,19 +11,33 @@ GROUPS, SMALL = 3, 64
 """Groups that texts are matched in, and how many of them are few for a GPU."""
 
 
-def states_in_groups(ranker: Ranker, words: Words) -> States:
-    """The same as `ranker.states`, read in groups that are each cut to their longest text."""
+def states_in_groups(ranker: Ranker, words: Words, there: np.ndarray | None = None) -> States:
+    """The same as `ranker.states`, read in groups that are each cut to their longest text.
+
+    Args:
+        ranker: whose body reads.
+        words: the texts.
+        there: (rows, length) bool, their mask; where it is known already, a GPU need not be waited for.
+    """
     size = GPU_ROWS if words.tokens.is_cuda else CPU_ROWS
-    order = words.mask.sum(dim=1).argsort(stable=True)
-    if len(order) <= size:
+    if len(words) <= size:
         return ranker.states(words)
+    there = words.mask.cpu().numpy() if there is None else there
+    order = np.argsort(there.sum(axis=1), kind="stable")
+    device = words.tokens.device
     length, found = words.tokens.shape[1], []
-    for chosen in order.split(size):
-        some = words[chosen]
-        longest = _longest(some)
-        values = ranker.states(some[:, :longest]).values
+    for start in range(0, len(order), size):
+        chosen = order[start : start + size]
+        longest = int(np.flatnonzero(there[chosen].any(axis=0)).max(initial=0)) + 1
+        values = ranker.states(words[moved(chosen, device)][:, :longest]).values
         found.append(torch.nn.functional.pad(values, (0, 0, 0, length - longest)))
-    return States(words, torch.cat(found)[order.argsort()])
+    return States(words, torch.cat(found)[moved(np.argsort(order), device)])
+
+
+def moved(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    """An array on a device; a GPU goes on with its work meanwhile."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def match_in_blocks(

@@ -7,16 +7,24 @@ import torch
 
 from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, like_lengths
 from listenwell.rankers.base import Ranker, States, Words
+from listenwell.rankers.blocks import moved
 from listenwell.rankers.inputs import Text, stacked
 
-CPU_PLACES, GPU_PLACES = 1_000_000, 2_000_000
-"""Pairs of words of a context and a reply that are matched at once; a few hundred bytes each."""
+CPU_PLACES, GPU_PLACES = 1_000_000, 24_000_000
+"""Pairs of words of a context and a reply that are matched at once."""
+PLACE_BYTES = 1500
+"""What such a pair takes at most: a GPU with little memory matches fewer at once."""
 
 
 def words_of(texts: Sequence[Text], device: torch.device) -> Words:
     """Texts as a ranker's tensors."""
-    arrays = {name: torch.from_numpy(array).to(device) for name, array in stacked(texts).items()}
-    return Words(**arrays)
+    return placed(stacked(texts), device)
+
+
+def placed(arrays: dict[str, np.ndarray], device: torch.device) -> Words:
+    """Arrays of `inputs.stacked` on a device, in one copy."""
+    whole = np.stack([arrays[name] for name in ("tokens", "types", "parts")])
+    return Words(*moved(whole, device).unbind())
 
 
 def states_of(ranker: Ranker, texts: Sequence[Text], advance: Callable[[int], None] | None = None) -> States:
@@ -60,8 +68,25 @@ def score(
     ranker: Ranker, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
 ) -> np.ndarray:
     """Every reply for every context: (contexts, replies) float32."""
+    (found,) = score_pools(ranker, [(contexts, personas, replies)])
+    return found
+
+
+Pool = tuple[Sequence[Text], Sequence[Text], Sequence[Text]]
+"""Contexts, the personas that go with them, and the replies that each of them chooses among."""
+
+
+def score_pools(ranker: Ranker, pools: Sequence[Pool]) -> list[np.ndarray]:
+    """The same for several pools, whose texts are read together: a small pool keeps no GPU busy."""
+    contexts, personas, replies = ([text for pool in pools for text in pool[part]] for part in range(3))
     persona = states_of(ranker, personas) if any(map(len, personas)) else None
-    return match(ranker, states_of(ranker, contexts), persona, states_of(ranker, replies))
+    context, reply = states_of(ranker, contexts), states_of(ranker, replies)
+    found, above, left = [], 0, 0
+    for own, _, candidates in pools:
+        rows, columns = slice(above, above + len(own)), slice(left, left + len(candidates))
+        found.append(match(ranker, context[rows], persona[rows] if persona else None, reply[columns]))
+        above, left = rows.stop, columns.stop
+    return found
 
 
 def reply_vectors(
@@ -84,18 +109,27 @@ def context_vectors(ranker: Ranker, contexts: Sequence[Text], personas: Sequence
 def match(ranker: Ranker, context: States, persona: States | None, replies: States) -> np.ndarray:
     """The same for states that are known, in parts that fit into memory."""
     device = context.values.device
-    on_gpu = device.type == "cuda"
     longest = max(context.words.tokens.shape[1], persona.words.tokens.shape[1] if persona else 0)
     places = longest * replies.words.tokens.shape[1]
-    most = max(1, (GPU_PLACES if on_gpu else CPU_PLACES) // places)  # pairs of a context and a reply
+    most = max(1, _room(device) // places)  # pairs of a context and a reply
     across = max(1, min(len(replies), most))
     down = max(1, most // across)
-    found = np.zeros((len(context), len(replies)), np.float32)
+    found = torch.zeros(len(context), len(replies), device=device)
     with torch.inference_mode():
         for top in range(0, len(context), down):
             rows = slice(top, top + down)
             for left in range(0, len(replies), across):
                 columns = slice(left, left + across)
-                scores = ranker.scores(context[rows], persona[rows] if persona else None, replies[columns])
-                found[rows, columns] = scores.float().cpu().numpy()
-    return found
+                found[rows, columns] = ranker.scores(
+                    context[rows], persona[rows] if persona else None, replies[columns]
+                ).float()
+    return np.asarray(found.cpu().numpy())
+
+
+def _room(device: torch.device) -> int:
+    """How many pairs of words fit."""
+    if device.type != "cuda":
+        return CPU_PLACES
+    free, _ = torch.cuda.mem_get_info(device)
+    free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return max(1, min(GPU_PLACES, int(free) // PLACE_BYTES))

@@ -94,11 +94,13 @@ class Inputs:
 
 def stacked(texts: Sequence[Text]) -> dict[str, np.ndarray]:
     """Texts as the rows of three arrays (rows, length) int64, by the names of `base.Words`."""
-    length = max(1, max(map(len, texts), default=1))  # an encoder reads at least one place
-    arrays = {name: np.zeros((len(texts), length), np.int64) for name in ("tokens", "types", "parts")}
-    for row, text in enumerate(texts):
-        for name, array in arrays.items():
-            array[row, : len(text)] = getattr(text, name)
+    lengths = np.array([len(text) for text in texts], np.int64)
+    longest = max(1, int(lengths.max(initial=1)))  # an encoder reads at least one place
+    there = np.arange(longest) < lengths[:, None]
+    arrays = {name: np.zeros(there.shape, np.int64) for name in ("tokens", "types", "parts")}
+    for name, array in arrays.items():
+        if texts:
+            array[there] = np.concatenate([getattr(text, name) for text in texts])
     return arrays
 
 

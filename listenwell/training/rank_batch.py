@@ -50,8 +50,10 @@ def collate(
 ) -> RankBatch:
     """Pieces as one batch; width and height are of no use here, since the three parts differ in length."""
     chosen = [pieces[index] for row in rows for index in row]
-    words = [piece.reply.tokens.tobytes() for piece in chosen]
-    numbers = np.array([words.index(text) for text in words])
+    first: dict[bytes, int] = {}
+    numbers = np.array(
+        [first.setdefault(piece.reply.tokens.tobytes(), place) for place, piece in enumerate(chosen)]
+    )
     allowed = numbers[:, None] != numbers[None]
     np.fill_diagonal(allowed, True)
     has_persona = any(len(piece.persona) for piece in chosen)

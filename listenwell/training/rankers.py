@@ -17,10 +17,10 @@ from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.files import written_whole
-from listenwell.rankers.base import Ranker, Words
-from listenwell.rankers.blocks import states_in_groups
+from listenwell.rankers.base import Ranker, States
+from listenwell.rankers.blocks import moved, states_in_groups
 from listenwell.rankers.config import KIND, RankerConfig
-from listenwell.rankers.inference import score
+from listenwell.rankers.inference import placed, score_pools
 from listenwell.rankers.inputs import Inputs, Text
 from listenwell.rankers.model import adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
@@ -30,6 +30,9 @@ from listenwell.training.adapters import add_lora, load_lora, take_weights
 from listenwell.training.rank_batch import RankBatch, RankPiece, collate
 from listenwell.training.recipe import PairsRecipe, TrainRecipe
 from listenwell.weights import HUB_FILES
+
+POOLS_AT_ONCE = 8
+"""Pools whose texts are read together."""
 
 
 class RankTask:
@@ -96,11 +99,9 @@ class RankTask:
 
     def loss_sum(self, batch: RankBatch) -> torch.Tensor:
         """The summed cross-entropy of each context's own reply."""
-        context, reply = (
-            states_in_groups(self.model, self._words(part)) for part in (batch.context, batch.reply)
-        )
-        persona = states_in_groups(self.model, self._words(batch.persona)) if batch.persona else None
-        allowed = torch.from_numpy(batch.allowed).to(self.device, non_blocking=True)
+        context, reply = (self._states(part) for part in (batch.context, batch.reply))
+        persona = self._states(batch.persona) if batch.persona else None
+        allowed = moved(batch.allowed, self.device)
         scale = pairs_of(self.recipe).scale
         if self.model.reads_pairs:
             return self.model.losses(context, persona, reply, allowed, scale).sum()
@@ -133,16 +134,14 @@ class RankTask:
     def ranks(self, pieces: Sequence[RankPiece], shuffled: bool) -> np.ndarray:
         """The rank of every true reply in its pool; a short last pool is left out."""
         size = min(POOL, len(pieces))  # a rehearsal may have fewer
-        found = []
-        for block in pools(len(pieces), size, shuffled, POOL_SEED):
-            chosen = [pieces[place] for place in block]
-            scores = score(
-                self.model,
-                [piece.context for piece in chosen],
-                [piece.persona for piece in chosen],
-                [piece.reply for piece in chosen],
-            )
-            found.append(rank_of_truth(scores, np.arange(len(chosen))))
+        blocks, found = pools(len(pieces), size, shuffled, POOL_SEED), []
+        for start in range(0, len(blocks), POOLS_AT_ONCE):
+            some = [[pieces[place] for place in block] for block in blocks[start : start + POOLS_AT_ONCE]]
+            asked = [
+                ([p.context for p in pool], [p.persona for p in pool], [p.reply for p in pool])
+                for pool in some
+            ]
+            found += [rank_of_truth(scores, np.arange(size)) for scores in score_pools(self.model, asked)]
         return np.concatenate(found)
 
     def save(self, folder: Path) -> None:
@@ -214,13 +213,8 @@ class RankTask:
         ]
         return [RankPiece(*texts) for texts in zip(*made, strict=True)]
 
-    def _words(self, arrays: dict[str, np.ndarray]) -> Words:
-        return Words(
-            **{
-                name: torch.from_numpy(array).to(self.device, non_blocking=True)
-                for name, array in arrays.items()
-            }
-        )
+    def _states(self, arrays: dict[str, np.ndarray]) -> States:
+        return states_in_groups(self.model, placed(arrays, self.device), arrays["parts"] > 0)
 
 
 def config_of(recipe: TrainRecipe) -> RankerConfig:

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from listenwell.rankers import RANKERS, inference
-from listenwell.rankers.inference import match, score, states_of
+from listenwell.rankers.inference import match, score, score_pools, states_of
 from listenwell.rankers.inputs import NOTHING
 from tests.rankers.tiny_rankers import REPLIES, TALKS, texts, tiny_ranker
 
@@ -38,6 +38,19 @@ def test_batches_and_parts_give_the_same_as_one_at_a_time(ranker, monkeypatch):
         monkeypatch.setattr(inference, "CPU_TOKENS", tokens)
         monkeypatch.setattr(inference, "CPU_PLACES", places)
         np.testing.assert_allclose(score(model, *given), together, atol=2e-4, rtol=1e-4)
+
+
+def test_pools_read_together_give_the_same_as_each_by_itself(ranker):
+    model, inputs = ranker
+    contexts, personas, replies = texts(inputs)
+    pools = [
+        (contexts[:2], personas[:2], replies[:3]),
+        (contexts[2:], [NOTHING], replies[3:]),
+        (contexts, personas, replies),
+        ([], [], replies),
+    ]
+    for together, pool in zip(score_pools(model, pools), pools, strict=True):
+        np.testing.assert_allclose(together, score(model, *pool), atol=2e-4, rtol=1e-4)
 
 
 def test_parts_are_no_larger_than_memory_allows(tiny_encoder, monkeypatch):

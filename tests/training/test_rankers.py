@@ -211,16 +211,15 @@ def test_measuring_worked_by_hand(tmp_path, monkeypatch):
     task = task_of(tmp_path, counts=(4, 6, 6))
     asked = []
 
-    def fixed(ranker, contexts, personas, replies):
+    def fixed(ranker, pools):
         """The true reply is beaten by as many as its place in the pool."""
+        ((_, _, replies),) = pools
         asked.append([reply.tokens.tobytes() for reply in replies])
         assert not ranker.training
-        size = len(replies)
-        return np.array(
-            [[0.0 if a == b else (1.0 if b < a else -1.0) for b in range(size)] for a in range(size)]
-        )
+        size = range(len(replies))
+        return [np.array([[0.0 if a == b else (1.0 if b < a else -1.0) for b in size] for a in size])]
 
-    monkeypatch.setattr(module, "score", fixed)
+    monkeypatch.setattr(module, "score_pools", fixed)
     task.model.train()
     found = task.measure("test")
     # Ranks 1 to 6 in a pool of 6.
