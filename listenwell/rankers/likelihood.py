@@ -62,15 +62,10 @@ class Likelihood:
         vocabulary = self._runtime.vocabulary
         end = vocabulary.special(END)
         tokens = [[*given[:REPLY_TOKENS], end] for given in vocabulary.encode_many(replies)]
-        rows = [
-            self._runtime.log_likelihoods(
-                build_prompt(vocabulary, short, "", PROMPT_TOKENS).tokens,
-                tokens,
-            )
-            for context in contexts
-            for short in (with_short_persona(vocabulary, context, PROMPT_TOKENS // 2),)
-        ]
-        return np.stack(rows) - self._prior * self._priors(replies, tokens)
+        short = [with_short_persona(vocabulary, context, PROMPT_TOKENS // 2) for context in contexts]
+        prompts = [build_prompt(vocabulary, context, "", PROMPT_TOKENS).tokens for context in short]
+        found = self._runtime.log_likelihoods_of(prompts, tokens)
+        return found - self._prior * self._priors(replies, tokens)
 
     def _priors(self, replies: Sequence[str], tokens: Sequence[Sequence[int]]) -> np.ndarray:
         """log P(y) of each reply; asked once."""

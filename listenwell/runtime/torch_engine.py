@@ -68,6 +68,7 @@ class TorchRuntime:
         import torch
 
         if torch.cuda.is_available():
+            torch.set_float32_matmul_precision("high")
             self._model = self._model.cuda()
 
     def encode(self, text: str) -> list[int]:
@@ -153,31 +154,16 @@ class TorchRuntime:
             prompt: tokens that all replies go on from.
             replies: tokens of each, its end mark included.
         """
-        import numpy as np
-        import torch
+        found: np.ndarray = self.log_likelihoods_of([prompt], replies)[0]
+        return found
 
-        longest = max(map(len, replies))
-        rows = np.zeros((len(replies), longest), np.int64)
-        known = np.zeros((len(replies), longest), np.float32)
-        for row, reply in enumerate(replies):
-            rows[row, : len(reply)], known[row, : len(reply)] = reply, 1
-        device = self._model.device
-        tokens, mask = torch.from_numpy(rows).to(device), torch.from_numpy(known).to(device)
-        with torch.inference_mode():
-            start = self._model(
-                input_ids=torch.tensor([list(prompt)], device=device), use_cache=True, logits_to_keep=1
-            )
-            found = start.logits[0, -1].float().log_softmax(dim=-1)[tokens[:, 0]]
-            if longest > 1:
-                start.past_key_values.batch_repeat_interleave(len(replies))
-                # Padding stands after the words, where a causal model does not see it.
-                logits = self._model(input_ids=tokens[:, :-1], past_key_values=start.past_key_values).logits
-                later = torch.nn.functional.cross_entropy(
-                    logits.float().transpose(1, 2), tokens[:, 1:], reduction="none"
-                )
-                found = found - (later * mask[:, 1:]).sum(dim=1)
-            likelihoods: np.ndarray = found.float().cpu().numpy()
-        return likelihoods
+    def log_likelihoods_of(
+        self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
+    ) -> "np.ndarray":
+        """The same after each of several prompts: (prompts, replies)."""
+        from listenwell.runtime.torch_choices import log_likelihoods_of
+
+        return log_likelihoods_of(self._model, prompts, replies)
 
     def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> TorchState:  # noqa: ANN401
         import torch

@@ -80,23 +80,23 @@ def test_a_score_is_the_likelihood_less_the_prior(runtime, prior):
 
 def test_priors_are_asked_once(runtime, monkeypatch):
     witness = Likelihood(runtime, "key")
-    asked, real = [], runtime.log_likelihoods
+    asked, real = [], runtime.log_likelihoods_of
 
-    def counted(prompt, replies):
-        asked.append(len(replies))
-        return real(prompt, replies)
+    def counted(prompts, replies):
+        asked.append((len(prompts), len(replies)))
+        return real(prompts, replies)
 
-    monkeypatch.setattr(runtime, "log_likelihoods", counted)
+    monkeypatch.setattr(runtime, "log_likelihoods_of", counted)
     first = witness.score(TALKS, REPLIES)
-    assert asked == [4, 4, 4]
+    assert asked == [(2, 4), (1, 4)]
     asked.clear()
     again = witness.score(TALKS, [*REPLIES, REPLIES[0], "Oh."])
-    assert asked == [6, 6, 1]  # the new one alone
+    assert asked == [(2, 6), (1, 1)]  # the new one alone
     np.testing.assert_allclose(again[:, :4], first, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(again[:, 4], first[:, 0], rtol=1e-4, atol=1e-4)
     asked.clear()
     Likelihood(runtime, "key", 0.0).score(TALKS, REPLIES)
-    assert asked == [4, 4]
+    assert asked == [(2, 4)]
 
 
 def test_special_tokens_in_a_text_stay_text(runtime):
