@@ -1,6 +1,7 @@
 """AdamW and its learning rate."""
 
 import math
+from typing import Any
 
 import torch
 
@@ -8,13 +9,21 @@ from listenwell.training.recipe import OptimizerRecipe
 
 
 def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.optim.AdamW:
-    """AdamW over what is trained; weight decay spares vectors (norms and biases)."""
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    """AdamW over what is trained; weight decay spares vectors (norms and biases).
+
+    Each group has its `pace`: the learning rate is multiplied by it.
+    """
+    trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
+    heads = {name for name in trained if hasattr(model, "body") and not name.startswith("body.")}
+    paced = heads if recipe.head_pace != 1 else set()
+    groups: list[dict[str, Any]] = [
+        {"params": [], "weight_decay": decay, "pace": pace}
+        for pace in (1.0, recipe.head_pace)
+        for decay in (recipe.weight_decay, 0.0)
     ]
-    on_gpu = any(parameter.is_cuda for parameter in trained)
+    for name, parameter in trained.items():
+        groups[2 * (name in paced) + (parameter.ndim <= 1)]["params"].append(parameter)
+    on_gpu = any(parameter.is_cuda for parameter in trained.values())
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],
         lr=recipe.learning_rate,

@@ -16,6 +16,7 @@ from listenwell.rankers.selector import Selector
 from listenwell.recipe import read_recipe
 from listenwell.training import rankers as module
 from listenwell.training.loop import Trainer
+from listenwell.training.optimizer import make_optimizer
 from listenwell.training.order import Epoch
 from listenwell.training.rank_batch import collate
 from listenwell.training.rankers import RankTask
@@ -339,3 +340,30 @@ def test_the_recipes_in_the_repository_are_read(file):
         assert recipe.metric in RankTask.metrics
     else:  # a generator that ranks by likelihood must know how likely replies are anyway
         assert recipe.model == "vanilla" and recipe.alone > 0
+
+
+WEIGHTED = {"model": "cobert", "cobert": CobertSettings(weighted=True)}
+
+
+def test_a_head_learns_at_its_own_pace(tmp_path):
+    task = task_of(tmp_path, WEIGHTED)
+    slow = make_optimizer(task.model, OptimizerRecipe())
+    assert [group["pace"] for group in slow.param_groups] == [1.0, 1.0]
+    quick = make_optimizer(task.model, OptimizerRecipe(head_pace=50))
+    count = sum(len(group["params"]) for group in quick.param_groups)
+    assert count == sum(len(group["params"]) for group in slow.param_groups)
+    found = [part for group in quick.param_groups if group["pace"] == 50 for part in group["params"]]
+    assert {id(part) for part in found} == {id(task.model.weights), id(task.model.sharpness)}
+
+
+def test_the_head_s_pace_is_kept_step_by_step(tmp_path):
+    begin = task_of(tmp_path, WEIGHTED).model.weights.detach().clone()
+    moved = []
+    for pace in (1, 20):
+        task = task_of(tmp_path, WEIGHTED)
+        recipe = replace(
+            task.recipe, output=tmp_path / f"run{pace}", optimizer=OptimizerRecipe(head_pace=pace)
+        )
+        Trainer(recipe, task).run()
+        moved.append(float((task.model.weights - begin).abs().max()))
+    assert moved[1] > 5 * moved[0] > 0
