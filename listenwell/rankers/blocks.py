@@ -5,7 +5,7 @@ import torch
 
 from listenwell.rankers.base import Ranker, States, Words
 
-CPU_ROWS, GPU_ROWS = 8, 256
+CPU_ROWS, GPU_ROWS = 8, 512
 """Texts that are read together: a CPU waits for nothing, a GPU would wait for many small calls."""
 GROUPS, SMALL = 3, 64
 """Groups that texts are matched in, and how many of them are few for a GPU."""
