@@ -108,7 +108,7 @@ class Listener:
             speak=speak,
             understand=None if "understand" in off else annotators,
             plan=plan,
-            choose=None if "choose" in off else _choice(off, annotators),
+            choose=None if "choose" in off else _choice(off, annotators, speak),
             guard=None if "guard" in off else _guard(country),
         )
 
@@ -253,11 +253,12 @@ def _switched_off(names: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _choice(off: frozenset[str], annotators: "Annotator | None") -> Choose:
+def _choice(off: frozenset[str], annotators: "Annotator | None", speak: Speak) -> Choose:
     from listenwell.choosing.choice import Choice
     from listenwell.choosing.config import JUDGES, ChoiceConfig
 
-    return Choice.load(ChoiceConfig(without=tuple(judge for judge in JUDGES if judge in off)), annotators)
+    config = ChoiceConfig(without=tuple(judge for judge in JUDGES if judge in off))
+    return Choice.load(config, annotators, getattr(speak, "priors", None))
 
 
 def _guard(country: str | None) -> Guard:

@@ -117,13 +117,21 @@ class Annotator:
         """
         return next(iter(self.annotate_all([dialogue], top)))
 
-    def annotate_all(self, dialogues: Iterable[Dialogue], top: int = 5) -> Iterator[Dialogue]:
-        """The same for many, in order; texts of like length share a batch, equal ones are read once."""
+    def annotate_all(
+        self, dialogues: Iterable[Dialogue], top: int = 5, last: bool = False
+    ) -> Iterator[Dialogue]:
+        """The same for many, in order; texts of like length share a batch, equal ones are read once.
+
+        Args:
+            dialogues: any dialogues.
+            top: how many labels of each head to keep.
+            last: read the last turn of each alone, and leave those before it as they are.
+        """
         if top < 1:
             raise InputError(f"top is {top}.", "Keep one label or more.")
         source = iter(dialogues)
         while window := list(islice(source, WINDOW)):
-            readings = self._readings(window, top)
+            readings = self._readings(window, top, last)
             for dialogue, found in zip(window, readings, strict=True):
                 turns = [
                     replace(turn, readings=_joined(turn.readings, read))
@@ -148,10 +156,13 @@ class Annotator:
         ear, vocabulary = self._ears[self._owner[head]]
         return hear(ear, encode_views(vocabulary, views, ear.config.limit))
 
-    def _readings(self, dialogues: Sequence[Dialogue], top: int) -> list[list[list[Reading]]]:
+    def _readings(self, dialogues: Sequence[Dialogue], top: int, last: bool) -> list[list[list[Reading]]]:
         """For each dialogue and turn its readings, in the order of HEADS."""
         asked = [
-            item for number, dialogue in enumerate(dialogues) for item in _asked(number, dialogue, self.heads)
+            item
+            for number, dialogue in enumerate(dialogues)
+            for item in _asked(number, dialogue, self.heads)
+            if not last or item.turn == len(dialogue.turns) - 1
         ]
         found: list[list[dict[str, Reading]]] = [[{} for _ in dialogue.turns] for dialogue in dialogues]
         for number, (ear, vocabulary) in enumerate(self._ears):

@@ -11,6 +11,7 @@ from listenwell.annotators.inference import CPU_TOKENS, Batch
 from listenwell.annotators.light_encoder import Arrays, base_folder, check_shapes, load_light_encoder
 from listenwell.checkpoint import open_checkpoint
 from listenwell.records import build
+from listenwell.runtime.products import product
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
@@ -60,8 +61,7 @@ class LightEar:
         return np.asarray(np.exp(-np.logaddexp(0, -self._linear(states, "words"))))
 
     def _linear(self, given: np.ndarray, name: str) -> np.ndarray:
-        found: np.ndarray = given @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
-        return found
+        return product(given, self._weights[f"{name}.weight"].T) + self._weights[f"{name}.bias"]
 
 
 def load_light_ear(

@@ -25,4 +25,4 @@ def read_replies(annotator: "Annotator", dialogue: Dialogue, replies: Sequence[s
         Dialogue((*before, Turn(dialogue.listener, reply)), listener=dialogue.listener) for reply in replies
     ]
     top = max(len(ACTS), len(TONES))
-    return [talk.turns[-1] for talk in annotator.annotate_all(talks, top=top)]
+    return [talk.turns[-1] for talk in annotator.annotate_all(talks, top=top, last=True)]

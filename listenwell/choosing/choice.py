@@ -2,9 +2,12 @@
 
 score = Σ_soft w_j z_j − Σ_fault w_j f_j, with z_j a judge's score standardized over the candidates of this
 reply; the prior's z is taken off. Every judge's own score stays on the candidate: a choice can be read.
+
+Judges that take time and count little (`config.LATE`) are asked last, and only where they could still change
+which candidate comes first: of n standardized scores, two are at most √(2n) apart.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Protocol
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from listenwell.choosing.brief import brief
-from listenwell.choosing.config import CHOICE, FAULTS, SOFT, ChoiceConfig
+from listenwell.choosing.config import CHOICE, FAULTS, LATE, SOFT, ChoiceConfig
 from listenwell.choosing.copied import copied
 from listenwell.choosing.invented import invented
 from listenwell.choosing.realized import realized
@@ -38,6 +41,10 @@ class Ranker(Protocol):
         ...
 
 
+Priors = Callable[[Sequence[str]], Sequence[float]]
+"""How likely replies are whatever was said: log P(y) by token; see `planned.Speaker.priors`."""
+
+
 @dataclass
 class Choice:
     """Puts candidates in order, the best first.
@@ -50,14 +57,22 @@ class Choice:
     ranker: Ranker | None = None
     annotator: "Annotator | None" = None
     name: str = "judges"
+    priors: Priors | None = None
+    """Where given, who is asked for a prior that the candidates do not have yet."""
 
     @classmethod
-    def load(cls, config: ChoiceConfig | None = None, annotator: "Annotator | None" = None) -> "Choice":
+    def load(
+        cls,
+        config: ChoiceConfig | None = None,
+        annotator: "Annotator | None" = None,
+        priors: Priors | None = None,
+    ) -> "Choice":
         """With the shipped ranker and annotators, as far as the config asks for them.
 
         Args:
             config: the weights; the default ones without.
             annotator: one that is loaded already and has the heads of `annotators.replies.REPLY_HEADS`.
+            priors: the speaker's, if it has any.
         """
         config, ranker = config or ChoiceConfig(), None
         if config.weight("ranker"):
@@ -69,7 +84,7 @@ class Choice:
             from listenwell.annotators.replies import REPLY_HEADS
 
             annotator = Annotator.load(heads=REPLY_HEADS)
-        return cls(config, ranker, annotator)
+        return cls(config, ranker, annotator, priors=priors)
 
     @property
     def key(self) -> str:
@@ -87,35 +102,56 @@ class Choice:
         }
 
     def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        """The candidates with every judge's score and their sum, the best first.
+        """The candidates with the score of every judge that was asked and their sum, the best first.
 
         Of candidates with the same words the first is kept; of equally good ones the first stays first.
         """
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
-        judged = self._soft(dialogue, kept) | self._faults(dialogue, kept)
-        total = np.zeros(len(kept))
+        late = self._late(dialogue, kept)
+        judged = self._soft(dialogue, kept, late) | self._faults(dialogue, kept)
+        total = self._total(judged, len(kept))
+        while late and (self.config.every or _close(total, sum(map(self.config.weight, late)))):
+            judge = next(iter(late))
+            judged[judge] = late.pop(judge)()
+            total = self._total(judged, len(kept))
+        scored = [_with_scores(one, judged, total, place) for place, one in enumerate(kept)]
+        return tuple(scored[place] for place in np.argsort(-total, kind="stable"))
+
+    def _total(self, judged: dict[str, Sequence[float | None]], count: int) -> np.ndarray:
+        """The weighted sum of all judges' scores: (candidates,)."""
+        total = np.zeros(count)
         for judge, scores in judged.items():
             weight = self.config.weight(judge)
             if judge in FAULTS:
                 total -= weight * np.array([score or 0.0 for score in scores])
             else:
                 total += (-weight if judge == "prior" else weight) * standardized(scores)
-        scored = [_with_scores(one, judged, total, place) for place, one in enumerate(kept)]
-        return tuple(scored[place] for place in np.argsort(-total, kind="stable"))
+        return total
 
-    def _soft(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> dict[str, Sequence[float | None]]:
-        """For each soft judge that was asked and can tell, its scores."""
+    def _late(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate]
+    ) -> dict[str, Callable[[], Sequence[float | None]]]:
+        """Judges that can wait, in the order of asking them, and how they are asked."""
+        found: dict[str, Callable[[], Sequence[float | None]]] = {}
+        if annotator := self.annotator:
+            found["realized"] = lambda: realized(annotator, dialogue, candidates)
+        if (priors := self.priors) and not any("prior" in dict(one.scores) for one in candidates):
+            found["prior"] = lambda: list(priors([one.text for one in candidates]))
+        return {judge: found[judge] for judge in LATE if judge in found and self.config.weight(judge)}
+
+    def _soft(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], late: Container[str]
+    ) -> dict[str, Sequence[float | None]]:
+        """For each soft judge that was asked, can tell and does not wait, its scores."""
         found: dict[str, Sequence[float | None]] = {}
         given = [dict(one.scores) for one in candidates]
         for judge in SOFT:
-            if not self.config.weight(judge):
+            if judge in late or not self.config.weight(judge):
                 continue
             if judge == "ranker" and self.ranker:
                 found[judge] = self.ranker.scores(dialogue, [one.text for one in candidates]).tolist()
-            elif judge == "realized" and self.annotator:
-                found[judge] = realized(self.annotator, dialogue, candidates)
             else:
                 found[judge] = [scores.get(judge) for scores in given]
         return found
@@ -153,6 +189,14 @@ def standardized(scores: Sequence[float | None]) -> np.ndarray:
         if spread > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
             found[known] = (values[known] - values[known].mean()) / spread
     return found
+
+
+def _close(total: np.ndarray, weight: float) -> bool:
+    """Whether soft judges of this weight together could put another candidate first."""
+    if len(total) < 2:
+        return False
+    second, first = np.sort(total)[-2:]
+    return bool(first - second < weight * np.sqrt(2 * len(total)))
 
 
 def _with_scores(

@@ -10,6 +10,9 @@ SOFT = ("ranker", "likelihood", "prior", "plan", "realized")
 FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare", "brief")
 """Judges who find what a reply should not do; what they find is taken off as it is."""
 JUDGES = (*SOFT, *FAULTS)
+LATE = ("realized", "prior")
+"""Soft judges that take as long as a third of the speaking and count little: asked in this order after all
+others, and only while they could still change which candidate comes first."""
 CHOICE = "choice"
 """The name of the score by which candidates are put in order."""
 
@@ -50,6 +53,9 @@ class ChoiceConfig:
     """For the share of words that a short reply lacks, from 0 to 1."""
     without: tuple[str, ...] = ()
     """Judges that are left out, by name: for ablations."""
+    every: bool = False
+    """Ask also those of LATE that cannot change which reply comes first: their scores then stand on every
+    candidate, and have a say in the order of the others."""
 
     def __post_init__(self) -> None:
         for name in self.without:

@@ -184,13 +184,13 @@ def allowed(
     tokens: np.ndarray, scores: np.ndarray, said: Sequence[int], forbidden: frozenset[int], decoding: Decoding
 ) -> np.ndarray:
     """The scores, lowered for what the reply holds already; -inf for what may not be said."""
-    found, held, penalty = scores.copy(), set(said), decoding.repetition_penalty
-    blocked = _would_repeat(said, decoding.no_repeat)
-    for place, token in enumerate(tokens.tolist()):
-        if token in forbidden or token in blocked:
-            found[place] = -np.inf
-        elif penalty != 1 and token in held:
-            found[place] = found[place] / penalty if found[place] > 0 else found[place] * penalty
+    found, likely, penalty = scores.copy(), tokens.tolist(), decoding.repetition_penalty
+    if penalty != 1 and (held := set(said).intersection(likely)):
+        places = np.isin(tokens, list(held))
+        found[places] = np.where(found[places] > 0, found[places] / penalty, found[places] * penalty)
+    shut = forbidden.intersection(likely) | _would_repeat(said, decoding.no_repeat).intersection(likely)
+    if shut:
+        found[np.isin(tokens, list(shut))] = -np.inf
     return found
 
 

@@ -37,6 +37,8 @@ MARGINAL_PLANS = 16
 RARE = 1e-4
 """A plan that is less likely than this is one the speaker has hardly ever seen carried out."""
 
+Tokens = tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class PlannedConfig:
@@ -61,8 +63,6 @@ class PlannedConfig:
     less time and memory, and what is left out is hardly ever drawn."""
     tidy: bool = True
     """Capitals, apostrophes and full stops as in print; the corpus has them or not."""
-    prior: bool = True
-    """Also score replies without their context, so that stock phrases can be told: log P(y)."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(
@@ -92,7 +92,8 @@ class Speaker:
         self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
-        self._last: tuple[tuple[tuple[int, ...], ...], State] | None = None
+        self._last: tuple[tuple[Tokens, ...], State] | None = None
+        self._drafted: tuple[tuple[Tokens, ...], dict[tuple[int, Factors], int], State] | None = None
 
     @classmethod
     def load(cls, config: PlannedConfig, weights: Path | None = None) -> "Speaker":
@@ -116,7 +117,7 @@ class Speaker:
     ) -> list[tuple[Factors, ...]]:
         """The same for many dialogues in one batch: each with what was heard and is wanted, and its seed."""
         config = self.config
-        _, state = self._read([dialogue for dialogue, _, _, _ in asked])
+        prompts, state = self._read([dialogue for dialogue, _, _, _ in asked])
         felt = self._planner.emotions(state, [heard for _, heard, _, _ in asked], config.heard)
         wants = [
             replace(want, emotion=want.emotion or EMOTIONS[int(chances.argmax())])
@@ -130,8 +131,14 @@ class Speaker:
             config.aimless,
             config.plan_beam,
         )
-        drawn = self._planner.draw(state, wants, seeds, how)
-        return [tuple(one.plan for one in plans) for plans in drawn]
+        drafts = self._planner.draft(state, wants, seeds, how)
+        found = [tuple(one.plan for one in plans) for plans in drafts.plans]
+        self._drafted = (
+            tuple(prompt.tokens for prompt in prompts),
+            {_stem(row, plan): place for place, (row, plan) in enumerate(_flat(found))},
+            drafts.state,
+        )
+        return found
 
     def speak(
         self,
@@ -160,10 +167,11 @@ class Speaker:
             for plan, count in enumerate(_shares(config.candidates, len(plans)))
             for _ in range(count)
         ]
-        state = self.runtime.pick(state, [row for row, _ in places])
         if asked[0][1]:
-            tokens = [self._layout.plans.encode(asked[row][1][plan]) for row, plan in places]
-            state = self.runtime.step(state, tokens)
+            meant = [(row, asked[row][1][plan]) for row, plan in places]
+            state = self._read_plans(tuple(prompt.tokens for prompt in prompts), state, meant)
+        else:
+            state = self.runtime.pick(state, [row for row, _ in places])
         seeds = [
             int(drawn)
             for row, (_, _, seed) in enumerate(asked)
@@ -178,14 +186,20 @@ class Speaker:
         found: list[dict[str, Candidate]] = [{} for _ in asked]
         for (row, plan), reply in zip(places, worded, strict=True):
             scores = (("likelihood", round(reply.log_likelihood / reply.tokens, 4)),)
-            meant = asked[row][1][plan] if asked[row][1] else None
+            under = asked[row][1][plan] if asked[row][1] else None
             # What was shown while it was made stays as it was shown.
             text = tidy(reply.text) if config.tidy and on_text is None else reply.text
-            found[row].setdefault(text, Candidate(text, meant, scores))
-        proposed = [tuple(candidates.values()) for candidates in found]
-        if config.prior and config.candidates > 1:
-            proposed = self._with_priors(proposed)
-        return [Speech(one, prompt.notices) for one, prompt in zip(proposed, prompts, strict=True)]
+            found[row].setdefault(text, Candidate(text, under, scores))
+        return [
+            Speech(tuple(candidates.values()), prompt.notices)
+            for candidates, prompt in zip(found, prompts, strict=True)
+        ]
+
+    def priors(self, replies: Sequence[str]) -> list[float]:
+        """log P(y) of each reply by token, its end mark counted: how likely it is whatever was said."""
+        words = [self._layout.words(reply) for reply in replies]
+        found = self.runtime.log_likelihoods(self._layout.head, words)
+        return [float(value) / len(tokens) for value, tokens in zip(found, words, strict=True)]
 
     def chances(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first undecided level are; see `Planner.chances`."""
@@ -253,18 +267,24 @@ class Speaker:
         felt = EMOTIONS[int(self._planner.emotions(state)[0].argmax())]
         return self._planner.draw(state, [Factors(emotion=felt)], [0], Draw())[0][0].plan
 
-    def _with_priors(self, proposed: Sequence[Sequence[Candidate]]) -> list[tuple[Candidate, ...]]:
-        """log P(y) a token beside the other scores; all in one pass."""
-        words = {one.text: self._layout.words(one.text) for several in proposed for one in several}
-        found = self.runtime.log_likelihoods(self._layout.head, list(words.values()))
-        priors = {
-            text: round(float(value) / len(tokens), 4)
-            for (text, tokens), value in zip(words.items(), found, strict=True)
-        }
-        return [
-            tuple(replace(one, scores=(*one.scores, ("prior", priors[one.text]))) for one in several)
-            for several in proposed
-        ]
+    def _read_plans(
+        self, prompts: tuple[Tokens, ...], state: State, meant: Sequence[tuple[int, Factors]]
+    ) -> State:
+        """A row for each plan, read to its end; what the planner has just read of it is not read again.
+
+        Args:
+            prompts: of the dialogues.
+            state: these, a row each.
+            meant: rows, and plans to read on with.
+        """
+        tokens = [self._layout.plans.encode(plan) for _, plan in meant]
+        drafted = self._drafted  # taken once: another thread may put its own there
+        if drafted is not None and drafted[0] == prompts:
+            places = [drafted[1].get(_stem(row, plan)) for row, plan in meant]
+            known = [place for place in places if place is not None]
+            if len(known) == len(places):
+                return self.runtime.step(self.runtime.pick(drafted[2], known), [plan[-1:] for plan in tokens])
+        return self.runtime.step(self.runtime.pick(state, [row for row, _ in meant]), tokens)
 
     def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Prompt], State]:
         """Dialogues, read up to where a plan begins, a row each.
@@ -284,6 +304,16 @@ class Speaker:
             last = (key, self.runtime.prefill_many(key))
             self._last = last
         return prompts, last[1]
+
+
+def _flat(plans: Sequence[Sequence[Factors]]) -> Iterator[tuple[int, Factors]]:
+    """Every plan with the number of its dialogue."""
+    return ((row, plan) for row, some in enumerate(plans) for plan in some)
+
+
+def _stem(row: int, plan: Factors) -> tuple[int, Factors]:
+    """What a planner has read of a plan."""
+    return row, replace(plan, tone=None)
 
 
 def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]]:

@@ -47,6 +47,16 @@ class Planned:
 
 
 @dataclass(frozen=True)
+class Drafts:
+    """Plans, and the dialogues as far as the planner has read them on for these."""
+
+    plans: list[list[Planned]]
+    """For each dialogue, the best first."""
+    state: State
+    """A row for each plan, those of the first dialogue first: read up to its act, its tone comes next."""
+
+
+@dataclass(frozen=True)
 class Planner:
     """Reads plans off a speaker's next tokens.
 
@@ -109,12 +119,20 @@ class Planner:
             seeds: of the draws, one for each row.
             how: how many, and by what beside their chances.
         """
+        return self.draft(state, wants, seeds, how).plans
+
+    def draft(self, state: State, wants: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
+        """What `draw` gives, and what was read on the way: whoever words the plans need not read it again."""
         felt = [(row, EMOTIONS.index(str(want.emotion))) for row, want in enumerate(wants)]
-        tables = self._tables(self._after(state, "emotion", felt), wants, how.beam)
-        return [
+        tables, acts, rows = self._tables(self._after(state, "emotion", felt), wants, how.beam)
+        plans = [
             _drawn(table, str(want.emotion), seed, how)
             for table, want, seed in zip(tables, wants, seeds, strict=True)
         ]
+        places = [
+            rows[row, one.plan.mechanisms, one.plan.act] for row, some in enumerate(plans) for one in some
+        ]
+        return Drafts(plans, self.runtime.pick(acts, places))
 
     def sample(self, state: State, count: int, seed: int) -> list[list[int]]:
         """Tokens of whole plans, each drawn on its own from the speaker's chances (some can be alike)."""
@@ -132,8 +150,13 @@ class Planner:
                 state = self.runtime.step(state, [[token] for token in tokens])
         return drawn
 
-    def _tables(self, state: State, wants: Sequence[Factors], beam: int) -> list[Table]:
-        """For each row, after its emotion: the log chances of mechanisms, act and tone that are wanted."""
+    def _tables(
+        self, state: State, wants: Sequence[Factors], beam: int
+    ) -> tuple[list[Table], State, dict[tuple[int, object, object], int]]:
+        """For each row, after its emotion: the log chances of mechanisms, act and tone that are wanted.
+
+        Also the rows read on up to their acts, and where in these a row with mechanisms and act stands.
+        """
         first = self._next(state, "mechanisms")
         sets = [(row, chosen) for row, want in enumerate(wants) for chosen in _allowed("mechanisms", want)]
         sets = _likeliest(sets, first, range(len(wants)), beam)
@@ -149,14 +172,16 @@ class Planner:
             for act in np.flatnonzero(second[place] > LEAST * sums[row]).tolist()
         ]
         kept = _likeliest(kept, second, [row for row, _ in sets], beam)
-        tones = self._next(self._after(state, "act", kept), "tone")
+        state = self._after(state, "act", kept)
         tables: list[Table] = [{} for _ in wants]
-        for (place, act), chances in zip(kept, tones, strict=True):
+        rows = dict[tuple[int, object, object], int]()
+        for number, ((place, act), chances) in enumerate(zip(kept, self._next(state, "tone"), strict=True)):
             row, chosen = sets[place]
+            rows[row, SETS[chosen], ACTS[act]] = number
             for tone in _allowed("tone", wants[row]):
                 likely = float(np.log(second[place, act] * chances[tone] + 1e-30))
                 tables[row][SETS[chosen], ACTS[act], TONES[tone]] = likely
-        return tables
+        return tables, state, rows
 
     def _next(self, state: State, level: str) -> np.ndarray:
         """The chances of a level's choices, when the next token must be one of them: (rows, choices)."""

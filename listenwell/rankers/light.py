@@ -25,6 +25,7 @@ from listenwell.rankers.config import HEADS, INNER, KIND, LAYERS, PARTS, PRECISI
 from listenwell.rankers.inputs import Inputs, Text, stacked
 from listenwell.records import build
 from listenwell.runtime.names import WHOLE
+from listenwell.runtime.products import product
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
@@ -147,7 +148,10 @@ class LightRanker(ABC):
         self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
     ) -> np.ndarray:
         """Every reply for every context: (contexts, replies) float32."""
-        return self.match(self.states(contexts), self._personas(personas), self.states(replies))
+        whose = personas if any(map(len, personas)) else ()
+        every = self.states([*contexts, *whose, *replies])  # all in one go
+        first, last = len(contexts), len(contexts) + len(whose)
+        return self.match(every[:first], every[first:last] if whose else None, every[last:])
 
     def reply_vectors(
         self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
@@ -250,7 +254,7 @@ class LightCobert(LightRanker):
             mask: (replies, n) bool: where words are.
         """
         settings, counts = self.config.cobert, mask.sum(axis=1)
-        affinity = (x @ y.reshape(-1, y.shape[2]).T).reshape(len(x), *mask.shape)  # eq. 1
+        affinity = product(x, y.reshape(-1, y.shape[2]).T).reshape(len(x), *mask.shape)  # eq. 1
         if settings.weighted:
             affinity *= self.weights["sharpness"]
         to_reply = _softmax(np.where(mask, affinity, -np.inf), axis=2)  # eq. 2, over the reply's words
@@ -260,8 +264,8 @@ class LightCobert(LightRanker):
             mean_y = np.einsum("rn,rnd->rd", mask.astype(np.float32), y) / counts[:, None]
             found["hop 0"] = _of_length_one(mean_y) @ _of_length_one(x.mean(axis=0, keepdims=True))[0]
         if 1 in settings.hops:
-            attended_x = to_reply.transpose(1, 0, 2) @ y  # (replies, m, width)
-            attended_y = (to_text.reshape(len(x), -1).T @ x).reshape(y.shape)
+            attended_x = product(to_reply.transpose(1, 0, 2), y)  # (replies, m, width)
+            attended_y = product(to_text.reshape(len(x), -1).T, x).reshape(y.shape)
             if settings.pooling in ("max", "both"):  # padding holds a word twice, which moves no maximum
                 found["max"] = _inner(attended_x.max(axis=1), attended_y.max(axis=1))
             if settings.pooling in ("mean", "both"):
@@ -276,7 +280,7 @@ class LightCobert(LightRanker):
                 np.einsum("mr,mrn->rn", over_text, to_reply),
             )
             if hop in settings.hops:
-                found[f"hop {hop}"] = _inner(over_text.T @ x, np.einsum("rn,rnd->rd", over_reply, y))
+                found[f"hop {hop}"] = _inner(product(over_text.T, x), np.einsum("rn,rnd->rd", over_reply, y))
         return found
 
 

@@ -20,14 +20,14 @@ class Likeliest(NamedTuple):
     totals: "np.ndarray"  # (rows,) float32: log of the summed exponentials of all scores, those left out too
 
 
-_BLOCK = 64
+_MEMBERS = 64
 
 
 def likeliest_of(logits: "np.ndarray", count: int) -> Likeliest:
     """The likeliest of scores that are at hand, without looking at most of them one by one.
 
-    The `count`-th highest of the maxima of blocks is a bound: at least `count` scores reach it, one in each
-    of those blocks, and not many more do.
+    The `count`-th highest of the maxima of groups is a bound: at least `count` scores reach it, one in each
+    of those groups, and not many more do. Members of a group stand apart: maxima of rows are found sooner.
 
     Args:
         logits: (rows, vocabulary) float32.
@@ -36,16 +36,16 @@ def likeliest_of(logits: "np.ndarray", count: int) -> Likeliest:
     import numpy as np
 
     rows, words = logits.shape
-    count, blocks = min(count, words), words // _BLOCK
+    count, groups = min(count, words), words // _MEMBERS
     tokens, scores = np.empty((rows, count), np.int64), np.empty((rows, count), np.float32)
     totals = np.empty(rows, np.float32)
     for row, given in enumerate(logits):
         highest = given.max()
         totals[row] = highest + np.log(np.exp(given - highest).sum(dtype=np.float64))
         likely = np.arange(words)
-        if count < blocks:
-            maxima = given[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
-            likely = np.flatnonzero(given >= np.partition(maxima, blocks - count)[blocks - count])
+        if count < groups:
+            maxima = given[: groups * _MEMBERS].reshape(_MEMBERS, groups).max(axis=0)
+            likely = np.flatnonzero(given >= np.partition(maxima, groups - count)[groups - count])
         # Stable: of equal scores the first number comes first.
         likely = likely[np.argsort(-given[likely], kind="stable")[:count]]
         tokens[row], scores[row] = likely, given[likely]

@@ -331,3 +331,10 @@ def test_what_was_heard_is_shown_as_bars():
 def test_a_level_is_never_read_from_two_of_three(annotator):
     reading = annotator.annotate(TALK, top=1).turns[1].reading("exploration")
     assert {score.label for score in reading.scores} == set(LEVELS)
+
+
+def test_the_last_turn_can_be_read_alone(annotator):
+    (whole,), (last,) = (list(annotator.annotate_all([TALK], last=alone)) for alone in (False, True))
+    assert all(turn.readings for turn in whole.turns)
+    assert last.turns[:-1] == TALK.turns[:-1]
+    assert last.turns[-1].readings == whole.turns[-1].readings

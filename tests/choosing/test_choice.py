@@ -12,6 +12,7 @@ from listenwell.evaluation.protocol import _chooser
 from listenwell.listener import Listener
 from tests.test_listener import Echo
 
+RANDOM = np.random.default_rng(0)
 TALK = Dialogue((Turn("speaker", "My dog ran away."),), personas=(Persona("listener", ("i am a nurse.",)),))
 
 
@@ -33,7 +34,7 @@ def only(*judges, **weights):
 
 
 def test_every_judge_has_a_weight():
-    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, "without"}
+    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, "without", "every"}
     assert ChoiceConfig().asked() == JUDGES
 
 
@@ -59,6 +60,45 @@ def test_scales_make_no_difference():
 def test_the_prior_is_taken_off():
     candidates = [Candidate("a", scores=(("prior", -3.0),)), Candidate("b", scores=(("prior", -1.0),))]
     assert [one.text for one in Choice(only("prior")).choose(TALK, candidates)] == ["a", "b"]
+
+
+def test_the_prior_is_asked_only_where_it_can_change_the_first():
+    """Of two standardized scores, two apart: with a weight of 1 the prior moves two replies by 2 at most."""
+    asked = list[list[str]]()
+
+    def priors(replies):
+        asked.append(list(replies))
+        return [-3.0 if reply == "a" else -1.0 for reply in replies]
+
+    def chosen(likelihood, **given):
+        candidates = [
+            Candidate(text, scores=(("likelihood", value),)) for text, value in (("a", -2.0), ("b", -1.0))
+        ]
+        config = only("likelihood", "prior", likelihood=likelihood, prior=1.0)
+        return Choice(config, priors=priors, **given).choose(TALK, candidates)
+
+    first, second = chosen(0.9)  # 1.8 apart: less than 2
+    assert asked == [["a", "b"]] and (first.text, second.text) == ("a", "b")
+    assert dict(first.scores) == {"likelihood": -2.0, "prior": -3.0, "choice": 0.1}
+    first, second = chosen(1.1)
+    assert len(asked) == 1 and (first.text, second.text) == ("b", "a")
+    assert dict(first.scores) == {"likelihood": -1.0, "choice": 1.1}
+    every = only("likelihood", "prior", likelihood=1.1, prior=1.0, every=True)
+    assert dict(Choice(every, priors=priors).choose(TALK, [first, second])[0].scores)["prior"] == -1.0
+    asked.pop()
+    Choice(only("likelihood"), priors=priors).choose(TALK, [first, second])
+    Choice(only("prior"), priors=priors).choose(TALK, [first])
+    given = [Candidate("a", scores=(("prior", -1.0),)), Candidate("b", scores=(("prior", -3.0),))]
+    assert Choice(only("prior"), priors=priors).choose(TALK, given)[0].text == "b"
+    assert len(asked) == 1  # it has no weight, nothing to choose from, or was given
+
+
+def test_no_two_scores_are_farther_apart_than_the_bound():
+    for count in range(2, 9):
+        extreme = standardized([1.0, -1.0, *[0.0] * (count - 2)])
+        assert extreme[0] - extreme[1] == pytest.approx(np.sqrt(2 * count))
+        for _ in range(200):
+            assert np.ptp(standardized(RANDOM.exponential(size=count) ** 3)) <= np.sqrt(2 * count) + 1e-9
 
 
 def test_soft_judges_and_faults_together():

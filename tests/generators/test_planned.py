@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from listenwell.generators.decoding import Decoding
 from listenwell.generators.layout import Layout
 from listenwell.generators.planned import PlannedConfig, Speaker, known_plans
 from listenwell.generators.plans import PlanTokens, is_whole
+from listenwell.runtime.engines import Engine
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
 OTHER = Factors("sad", (), "wishing", "joy")
@@ -41,7 +44,7 @@ def test_replies_are_shared_out_among_plans_and_repeat_with_the_seed(speaker):
     assert {candidate.plan for candidate in first.candidates} == {PLAN, OTHER}
     assert len({candidate.text for candidate in first.candidates}) == len(first.candidates) <= 6
     for candidate in first.candidates:
-        assert set(dict(candidate.scores)) == {"likelihood", "prior"}
+        assert set(dict(candidate.scores)) == {"likelihood"}
         assert dict(candidate.scores)["likelihood"] < 0
 
 
@@ -62,16 +65,40 @@ def test_a_plan_changes_what_is_said_and_its_likelihood(speaker, layout):
     assert likely[0] != pytest.approx(likely[1], abs=1e-3)
 
 
-def test_the_scores_are_what_the_engine_says_of_the_same_words(tiny_speaker, layout):
-    greedy = Decoding(temperature=0, max_tokens=40, repetition_penalty=1)
-    speaker = Speaker.load(PlannedConfig(plans=1, candidates=1, decoding=greedy), tiny_speaker)
-    (candidate,) = speaker.speak(TALK, (PLAN,), seed=0).candidates
-    assert set(dict(candidate.scores)) == {"likelihood"}  # of one reply there is nothing to weigh
-    two = Speaker.load(PlannedConfig(plans=1, candidates=8, decoding=DECODING), tiny_speaker)
-    for candidate in two.speak(TALK, (PLAN,), seed=0).candidates:
-        words = layout.words(candidate.text)
-        prior = float(two.runtime.log_likelihoods(layout.head, [words])[0]) / len(words)
-        assert dict(candidate.scores)["prior"] == pytest.approx(prior, abs=1e-3)
+def test_priors_are_what_the_engine_says_of_the_same_words_alone(speaker, layout):
+    replies = ["I am so sorry.", "What happened to your dog?"]
+    for reply, prior in zip(replies, speaker.priors(replies), strict=True):
+        words = layout.words(reply)
+        alone = float(speaker.runtime.log_likelihoods(layout.head, [words])[0]) / len(words)
+        assert prior == pytest.approx(alone, abs=1e-3)
+
+
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_what_the_planner_has_read_is_not_read_again(tiny_speaker, engine, monkeypatch):
+    """Replies are those of a speaker who reads the whole plans; of one's own plan nothing is known."""
+    config = PlannedConfig(
+        plans=3, candidates=4, decoding=replace(DECODING, temperature=0), engine=Engine(engine, "fp32")
+    )
+    one, other = Speaker.load(config, tiny_speaker), Speaker.load(config, tiny_speaker)
+    talks = [TALK, Dialogue((Turn("speaker", "I am so happy for you! Oh no."),))]
+    plans = one.plan_many([(talk, (), Factors(), seed) for seed, talk in enumerate(talks)])
+    asked = [(talk, some, 9) for talk, some in zip(talks, plans, strict=True)]
+    wanted = other.speak_many(asked)
+    read = list[int]()
+    step = one.runtime.step
+    monkeypatch.setattr(
+        one.runtime, "step", lambda state, tokens: read.append(len(tokens[0])) or step(state, tokens)
+    )
+    for _ in range(2):  # what was read stays whole
+        read.clear()
+        for speech, known in zip(one.speak_many(asked), wanted, strict=True):
+            for candidate, same in zip(speech.candidates, known.candidates, strict=True):
+                assert (candidate.text, candidate.plan) == (same.text, same.plan)
+                assert dict(candidate.scores) == pytest.approx(dict(same.scores), abs=1e-3)
+        assert set(read) == {1}
+    read.clear()
+    one.speak_many([(talk, (PLAN,), 9) for talk in talks])
+    assert read[0] == 4
 
 
 def test_perplexities_worked_from_likelihoods(speaker, layout):

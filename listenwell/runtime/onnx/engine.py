@@ -1,8 +1,9 @@
 """The `Runtime` on onnxruntime: a Llama with its key-value cache, in 8 bits or exactly."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from listenwell.errors import InputError
 from listenwell.runtime.base import Likeliest, likeliest_of
@@ -19,10 +20,13 @@ SCORED = 256
 BRANCHED = 2304
 """Tokens of branches that are in memory at once: 106 MB for the shipped speaker, four of its longest
 prompts; short ones are read on all together."""
+SPARE = 128
+"""Tokens of a branch up to which the memory of all is kept for the next ones, at most 106 MB: to fill new
+memory takes more than twice as long. Long talks need that much for their replies."""
 
 
 class OnnxRuntime(OnnxModel):
-    """A Llama; states are values, and the engine itself remembers nothing."""
+    """A Llama; states are values, and the engine itself remembers nothing but memory that is free."""
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
         super().__init__(folder, threads)
@@ -32,6 +36,7 @@ class OnnxRuntime(OnnxModel):
         shapes = {output.name: output.shape for output in self._session.get_outputs()}
         self._words = int(shapes["logits"][1])
         self.context_length = int(self._notes["positions"])
+        self._spare: list[np.ndarray] = []
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
@@ -58,12 +63,20 @@ class OnnxRuntime(OnnxModel):
         """The rows of several states as one; they may have read different numbers of tokens."""
         return self._gathered([(state, row) for state in states for row in range(len(state.lengths))], ROOM)
 
-    def pick(self, state: Rows | Branches, rows: Sequence[int]) -> Rows:
+    @overload
+    def pick(self, state: Rows, rows: Sequence[int]) -> Rows: ...
+
+    @overload
+    def pick(self, state: Branches, rows: Sequence[int]) -> Branches: ...
+
+    def pick(self, state: Rows | Branches, rows: Sequence[int]) -> Rows | Branches:
         """A state of these rows, which can be repeated, reordered or left out; the given one stays."""
         import numpy as np
 
         numbers = np.asarray(rows, np.int64)
-        if isinstance(state, Rows) and _rises(numbers):
+        if isinstance(state, Branches):
+            return state.picked(numbers)
+        if _rises(numbers):
             places = state.places[numbers]
             # Rows that were dropped are read on for nothing; where most were, the others move together.
             if 2 * len(places) > places[-1] - places[0]:
@@ -76,7 +89,7 @@ class OnnxRuntime(OnnxModel):
 
         rows = np.asarray(tokens, np.int64)
         if isinstance(state, Branches):
-            state = self.pick(state, range(len(rows)))
+            state = self.join([state])
         if len(rows) > 1:  # the library's attention reads on by one token where there are several rows
             for place in range(rows.shape[1] - 1):
                 state = self._read(state, rows[:, place : place + 1], scored=False)
@@ -96,7 +109,7 @@ class OnnxRuntime(OnnxModel):
             nothing = np.empty((len(numbers), self._layers, 2, self._heads, 0, self._width), np.float32)
             grown = Branches(state, numbers, nothing, state.logits[numbers])
         else:
-            grown = Branches(state.trunk, state.parents[numbers], state.tails[numbers], state.logits[numbers])
+            grown = state.picked(numbers)
         return self._branched(grown, np.asarray(tokens, np.int64))
 
     def logits(self, state: Rows | Branches) -> "np.ndarray":
@@ -164,7 +177,7 @@ class OnnxRuntime(OnnxModel):
         room = int(before.max()) + more
         portions = -(-count // max(1, BRANCHED // room))
         size = -(-count // portions)
-        cache, held = self._room(size, room), [-1] * size
+        cache, held = self._room(size, room, spare=True), [-1] * size
         logits = np.empty((count, self._words), np.float32)
         old = state.tails.shape[4]
         tails = np.empty((*state.tails.shape[:4], old + more, self._width), np.float32)
@@ -184,6 +197,8 @@ class OnnxRuntime(OnnxModel):
             for place, row in enumerate(rows):
                 end = int(before[row]) + more
                 tails[row] = cache.values[:, :, place, :, end - old - more : end]
+        if room <= SPARE:
+            self._spare[:] = [np.asarray(cache.values.base)]
         return Branches(state.trunk, state.parents, tails, logits)
 
     def _gathered(self, rows: Sequence[tuple[Rows | Branches, int]], room: int) -> Rows:
@@ -197,12 +212,20 @@ class OnnxRuntime(OnnxModel):
         logits = np.stack([state.logits[row] for state, row in rows])
         return Rows(cache, 0, np.arange(len(rows)), lengths, logits)
 
-    def _room(self, rows: int, length: int) -> Cache:
-        """An empty cache."""
+    def _room(self, rows: int, length: int, spare: bool = False) -> Cache:
+        """An empty cache; in memory that is free already, if that is asked for and enough."""
         import numpy as np
 
         shape = (self._layers, 2, rows, self._heads, min(length, self.context_length), self._width)
-        return Cache(self._session, np.empty(shape, np.float32))
+        size = math.prod(shape)
+        try:
+            values = self._spare.pop() if spare else None
+        except IndexError:  # nobody left any, or another thread has it
+            values = None
+        if values is None or len(values) < size:
+            values = None  # given back before more is taken
+            values = np.empty(size, np.float32)
+        return Cache(self._session, values[:size].reshape(shape))
 
     def _run(
         self,

@@ -49,11 +49,14 @@ class Cache:
         known = self._bindings.get(key := (rows.start, rows.stop))
         if known is None:
             known = self._bindings[key] = self._session.io_binding()
-            for layer, parts in enumerate(self.values):
-                for whole, past, present in zip(parts, *cache_names(layer), strict=True):
-                    part = whole[rows.start : rows.stop]
-                    known.bind_input(past, "cpu", 0, part.dtype, part.shape, part.ctypes.data)
-                    known.bind_output(present, "cpu", 0, part.dtype, part.shape, part.ctypes.data)
+            kind, shape = self.values.dtype, (len(rows), *self.values.shape[3:])
+            by_layer, by_part, by_row, *_ = self.values.strides
+            first = self.values.ctypes.data + rows.start * by_row
+            for layer in range(len(self.values)):
+                for part, (past, present) in enumerate(zip(*cache_names(layer), strict=True)):
+                    address = first + layer * by_layer + part * by_part
+                    known.bind_input(past, "cpu", 0, kind, shape, address)
+                    known.bind_output(present, "cpu", 0, kind, shape, address)
         return known
 
 
@@ -100,6 +103,10 @@ class Branches:
         """(rows,) tokens read"""
         found: np.ndarray = self.trunk.lengths[self.parents] + self.tails.shape[4]
         return found
+
+    def picked(self, rows: "np.ndarray") -> "Branches":
+        """These rows, repeated, reordered or left out."""
+        return Branches(self.trunk, self.parents[rows], self.tails[rows], self.logits[rows])
 
     def copy(self, row: int, cache: Cache, place: int) -> None:
         """What a row has read, to a row of a cache; one that holds the same trunk gets the tail alone."""

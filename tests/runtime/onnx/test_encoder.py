@@ -26,6 +26,19 @@ def test_exact_states_are_those_of_an_ear(tiny_encoder):
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
+def test_texts_with_much_padding_stand_in_one_row(tiny_encoder, monkeypatch):
+    encoder = OnnxEncoder.load(tiny_encoder, precision="fp32", threads=1)
+    shapes, run = list[tuple[int, ...]](), encoder._run
+    monkeypatch.setattr(encoder, "_run", lambda given: shapes.append(given["tokens"].shape) or run(given))
+    known = np.array([[1] * 9, [1] * 3 + [0] * 6, [1] * 2 + [2] * 2 + [0] * 5])
+    places = np.array([[*range(9)], [*range(9)], [0, 1, 0, 1, *range(5)]])
+    packed = encoder.states(TOKENS, TYPES, places, known)
+    monkeypatch.setattr("listenwell.runtime.onnx.encoder.PADDED", 1.0)
+    rows = encoder.states(TOKENS, TYPES, places, known)
+    assert shapes == [(1, 16), (3, 9)]
+    np.testing.assert_allclose(packed[known > 0], rows[known > 0], atol=1e-5)
+
+
 def test_rounded_states_are_close(tiny_encoder):
     wanted = torch_states(tiny_ear(tiny_encoder, ["act"]))
     found = OnnxEncoder.load(tiny_encoder, threads=1).states(*GIVEN)

@@ -137,7 +137,9 @@ def test_branches_are_what_picked_rows_read(runtime, monkeypatch, at_once):
     monkeypatch.setattr("listenwell.runtime.onnx.engine.BRANCHED", at_once)
     rooms = list[int]()
     make = runtime._room
-    monkeypatch.setattr(runtime, "_room", lambda rows, length: rooms.append(rows) or make(rows, length))
+    monkeypatch.setattr(
+        runtime, "_room", lambda rows, *rest, **more: rooms.append(rows) or make(rows, *rest, **more)
+    )
     prompts = [runtime.encode(TEXT), runtime.encode(OTHER)]
     start = runtime.prefill_many(prompts)
     assert 2 * (len(prompts[0]) + 3) <= 45 < 3 * (len(prompts[0]) + 1)
@@ -154,11 +156,32 @@ def test_branches_are_what_picked_rows_read(runtime, monkeypatch, at_once):
         np.testing.assert_allclose(runtime.logits(joined)[row], wanted, atol=1e-5)
         wanted = runtime.logits(runtime.prefill([*tokens, 10 + row]))[0]
         np.testing.assert_allclose(runtime.logits(on)[row], wanted, atol=1e-5)
+    again = runtime.pick(twice, [2, 0, 2])  # still branches, of which each goes on on its own
+    wanted = [runtime.logits(runtime.prefill(read[row] + [14 + row]))[0] for row in (2, 0, 2)]
+    np.testing.assert_allclose(runtime.logits(again), runtime.logits(twice)[[2, 0, 2]])
+    found = runtime.logits(runtime.step(again, [[16], [14], [16]]))
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
     one = runtime.branch(start, [1], [[13]])  # nothing to share: it goes on in the trunk's own memory
     assert one.cache is start.cache
     np.testing.assert_allclose(
         runtime.logits(one), runtime.logits(runtime.prefill([*prompts[1], 13])), atol=1e-5
     )
+
+
+def test_the_memory_of_short_branches_is_used_again(exact, monkeypatch):
+    start, ways = exact.prefill(exact.encode(TEXT)), [[5], [6], [7]]
+    first = exact.branch(start, [0, 0, 0], ways)
+    (spare,) = exact._spare
+    before = exact.logits(first).copy(), first.tails.copy()
+    fewer = exact.branch(start, [0, 0], [[8], [9]])
+    assert exact._spare[0] is spare
+    more = exact.branch(start, [0] * 6, [[place] for place in range(5, 11)])
+    assert exact._spare[0] is not spare and len(exact._spare) == 1
+    assert (exact.logits(first) == before[0]).all() and (first.tails == before[1]).all()
+    np.testing.assert_allclose(exact.logits(fewer), exact.logits(more)[3:5], atol=1e-5)
+    monkeypatch.setattr("listenwell.runtime.onnx.engine.SPARE", 1)
+    exact.branch(start, [0, 0], [[8], [9]])
+    assert not exact._spare  # what is long keeps nothing
 
 
 def test_a_cache_grows_when_its_room_is_used_up(exact):
