@@ -56,6 +56,9 @@ class PlannedConfig:
     """Below 1 prefers likely plans."""
     lean: float = 0.8
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
+    interpret: float = 1.6
+    """What it gains besides for interpretation, to say what the other must feel: without it ours did so less
+    than people do."""
     aimless: float = 1.5
     """What a plan loses, in nats, for an act that is none of a listener's: what it says often misses."""
     plan_beam: int = 16
@@ -128,6 +131,7 @@ class Speaker:
             min(config.plans, config.candidates),
             config.plan_temperature,
             config.lean,
+            config.interpret,
             config.aimless,
             config.plan_beam,
         )
@@ -241,7 +245,7 @@ class Speaker:
         others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
         return {
             "plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism, "
-            f"{config.aimless:g} less for the act others; an emotion half the annotators' at heard 0.5: "
+            f"{config.interpret:g} besides for interpretation, {config.aimless:g} less for the act others; an emotion half the annotators' at heard 0.5: "
             f"{config.heard:g}",
             "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
         }

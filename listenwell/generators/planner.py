@@ -16,7 +16,7 @@ from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
 """Mechanisms and acts less likely than this together, among those wanted, are not looked at further."""
-OTHERS = "others"
+OTHERS, INTERPRETATION = "others", "interpretation"
 
 Table = dict[tuple[tuple[str, ...], str, str], float]
 """Mechanisms, act and tone to the log of their chance."""
@@ -32,6 +32,8 @@ class Draw:
     """Below 1 prefers likely plans."""
     lean: float = 0.0
     """What a plan gains, in nats, for each mechanism of empathy that it uses."""
+    interpret: float = 0.0
+    """What it gains besides for interpretation."""
     aimless: float = 0.0
     """What a plan loses, in nats, for the act `others`: none of those that a listener could mean."""
     beam: int = len(SETS) * len(ACTS)
@@ -199,7 +201,12 @@ class Planner:
 
 def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
     plans = list(table)
-    leaning = [how.lean * len(mechanisms) - how.aimless * (act == OTHERS) for mechanisms, act, _ in plans]
+    leaning = [
+        how.lean * len(mechanisms)
+        + how.interpret * (INTERPRETATION in mechanisms)
+        - how.aimless * (act == OTHERS)
+        for mechanisms, act, _ in plans
+    ]
     scores = (np.array([table[plan] for plan in plans]) + leaning) / how.temperature
     # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).
     noise = np.random.default_rng([seed, 17]).gumbel(size=len(plans))

@@ -144,3 +144,11 @@ def test_leaning_prefers_plans_that_use_mechanisms(planner, prompt):
     assert {one.plan: one.log_chance for one in leaning} == pytest.approx(
         plain
     )  # its chance stays what it is
+
+
+def test_a_draw_can_lean_to_interpretation(planner, prompt):
+    state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
+    plain, leaning = (planner.draw(state, [want], [3], Draw(8, interpret=nats))[0] for nats in (0.0, 40.0))
+    assert {one.plan for one in plain} == {one.plan for one in leaning}
+    assert ["interpretation" in one.plan.mechanisms for one in leaning] == [True] * 4 + [False] * 4
+    assert "interpretation" in leaning[0].plan.mechanisms
