@@ -176,7 +176,7 @@ class Listener:
             with clock.measured("choose"):
                 candidates = speech.candidates
                 if self.choose and candidates:
-                    candidates = self.choose.choose(one.dialogue, candidates)
+                    candidates = self.choose.choose(one.dialogue, candidates, one.want)
             with clock.measured("guard"):
                 if self.guard and verdict is None:
                     verdict = self.guard.guard(one.dialogue, candidates)

@@ -49,8 +49,10 @@ class Speak(Protocol):
 class Choose(Protocol):
     """Picks among the replies that were proposed."""
 
-    def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-        """The candidates with their scores, the best first."""
+    def choose(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+    ) -> tuple[Candidate, ...]:
+        """The candidates with their scores, the best first; `want` is what a reply was asked to do."""
         ...
 
 

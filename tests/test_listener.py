@@ -41,7 +41,7 @@ class Plan:
 
 
 class ChooseLast:
-    def choose(self, dialogue, candidates):
+    def choose(self, dialogue, candidates, want=None):
         return tuple(replace(c, scores={"place": float(i)}) for i, c in enumerate(reversed(candidates)))
 
 

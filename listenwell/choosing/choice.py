@@ -22,7 +22,7 @@ from listenwell.choosing.realized import realized
 from listenwell.choosing.repeated import repeated
 from listenwell.choosing.stock import stock_share
 from listenwell.choosing.unfinished import bare, unfinished
-from listenwell.dialogue import Candidate, Dialogue
+from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.evaluation.metrics import normalized
 from listenwell.records import dumps
 
@@ -96,16 +96,27 @@ class Choice:
         weights = {name: self.config.weight(name) for name in self.config.asked()}
         return {
             "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
+            "judges of a reply that was steered": f"realized {self.config.steered:g}, the others alike",
             "judges left out": ", ".join(self.config.without) or "none",
             "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
             "annotator": f"key {self.annotator.key}" if self.annotator else "none",
         }
 
-    def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    def choose(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+    ) -> tuple[Candidate, ...]:
         """The candidates with the score of every judge that was asked and their sum, the best first.
 
         Of candidates with the same words the first is kept; of equally good ones the first stays first.
+
+        Args:
+            dialogue: what was said.
+            candidates: the replies.
+            want: what a reply was asked to do; then it counts more that it does what its plan says.
         """
+        if want is not None and any(part is not None for part in (want.mechanisms, want.act, want.tone)):
+            config = replace(self.config, realized=self.config.steered)
+            return replace(self, config=config).choose(dialogue, candidates)
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()

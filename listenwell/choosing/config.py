@@ -37,6 +37,8 @@ class ChoiceConfig:
     """log P(plan | dialogue): replies to likely plans."""
     realized: float = 0.2
     """How likely the reply does what its plan says, by the annotators."""
+    steered: float = 2.0
+    """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
     stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
     repeated: float = 12.0
@@ -61,7 +63,7 @@ class ChoiceConfig:
         for name in self.without:
             if name not in JUDGES:
                 raise unknown_name("judge", name, JUDGES)
-        for name in JUDGES:
+        for name in (*JUDGES, "steered"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
                 raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")

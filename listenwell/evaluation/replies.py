@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.dialogue import Example, Reply
+from listenwell.dialogue import Example, Factors, Reply
 from listenwell.errors import InputError
 from listenwell.evaluation import metrics
 from listenwell.evaluation.embedder import Embedder
@@ -120,10 +120,12 @@ def generate_replies(
     return write_replies(by_listener(listener), examples, seed, file)
 
 
-def by_listener(listener: Listener) -> Answer:
-    """Examples answered as a listener would, all that are given at once."""
+def by_listener(
+    listener: Listener, want: Callable[[Example], Factors | None] = lambda example: None
+) -> Answer:
+    """Examples answered as a listener would, all that are given at once; `want` says what a reply must do."""
     return lambda examples, seeds: listener.reply_many(
-        [Asked(example.context, None, seed) for example, seed in zip(examples, seeds, strict=True)]
+        [Asked(example.context, want(example), seed) for example, seed in zip(examples, seeds, strict=True)]
     )
 
 

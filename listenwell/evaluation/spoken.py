@@ -62,7 +62,8 @@ class Row:
         name = row_name(self.system or listener.speak.name, factors, who.without)
         conditions = listener_conditions(listener)
         if who.whole:
-            conditions["factors"] = "predicted: the listener's own plans"
+            own = "predicted: the listener's own plans"
+            conditions["factors"] = SAID[GOLD] if job.factors == GOLD else own
             conditions["switched off"] = ", ".join(who.without) or "nothing"
         elif factors:
             conditions["factors"] = SAID[factors]

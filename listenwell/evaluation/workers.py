@@ -30,6 +30,7 @@ from listenwell.evaluation.speakers import (
     planned,
 )
 from listenwell.files import written_whole
+from listenwell.generators.plans import plan_of
 
 T = TypeVar("T")
 REPLIES = "replies.jsonl"
@@ -125,7 +126,11 @@ def _keep_to(shares: Any) -> None:  # noqa: ANN401 - a queue of multiprocessing
 
 def _replies(job: Job) -> None:
     listener = job.who.listener()
-    how = Answering(by_listener(listener), WHOLE_BATCH) if job.who.whole else answering(listener, job.factors)
+    if job.who.whole:
+        forced = [plan_of] if job.factors == GOLD else []
+        how = Answering(by_listener(listener, *forced), WHOLE_BATCH)
+    else:
+        how = answering(listener, job.factors)
     chosen = job.of_part(job.asked.drawn(job.factors == GOLD))
     write_replies(how.answer, chosen, job.asked.sampling.seed, job.file(), how.batch)
 

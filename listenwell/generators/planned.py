@@ -245,8 +245,8 @@ class Speaker:
         others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
         return {
             "plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism, "
-            f"{config.interpret:g} besides for interpretation, {config.aimless:g} less for the act others; an emotion half the annotators' at heard 0.5: "
-            f"{config.heard:g}",
+            f"{config.interpret:g} besides for interpretation, {config.aimless:g} less for the act others; "
+            f"an emotion half the annotators' at heard 0.5: {config.heard:g}",
             "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
         }
 

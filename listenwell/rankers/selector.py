@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.dialogue import Candidate, Dialogue
+from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import CheckpointError
 from listenwell.rankers.config import PRECISION
 from listenwell.rankers.ensemble import Ensemble, load_witness
@@ -57,7 +57,9 @@ class Selector:
         found: np.ndarray = self.witness.score([dialogue], replies)[0]
         return found
 
-    def choose(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    def choose(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+    ) -> tuple[Candidate, ...]:
         """The candidates with this ranker's score beside those they have, the best first."""
         found = self.scores(dialogue, [candidate.text for candidate in candidates])
         scored = [

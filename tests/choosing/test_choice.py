@@ -3,10 +3,11 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from listenwell.choosing import choice as module
 from listenwell.choosing.brief import brief
 from listenwell.choosing.choice import Choice, standardized
 from listenwell.choosing.config import FAULTS, JUDGES, ChoiceConfig
-from listenwell.dialogue import Candidate, Dialogue, Persona, Turn
+from listenwell.dialogue import Candidate, Dialogue, Factors, Persona, Turn
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.evaluation.protocol import _chooser
 from listenwell.listener import Listener
@@ -34,7 +35,7 @@ def only(*judges, **weights):
 
 
 def test_every_judge_has_a_weight():
-    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, "without", "every"}
+    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, "steered", "without", "every"}
     assert ChoiceConfig().asked() == JUDGES
 
 
@@ -206,3 +207,22 @@ def test_nothing_is_loaded_that_is_not_asked():
 def test_it_fills_the_listeners_place():
     reply = Listener(speak=Echo(), choose=Choice()).reply("My dog ran away.", seed=1)
     assert "choice" in dict(reply.candidates[0].scores)
+
+
+@pytest.mark.parametrize("want", [Factors(act="questioning"), Factors(mechanisms=()), Factors(tone="joy")])
+def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
+    monkeypatch.setattr(module, "realized", lambda annotator, dialogue, candidates: [0.2, 0.9])
+    candidates = [
+        Candidate("a", scores=(("likelihood", -1.0),)),
+        Candidate("b", scores=(("likelihood", -2.0),)),
+    ]
+    choice = Choice(
+        only("likelihood", "realized", likelihood=1.0, realized=0.5, steered=1.5), annotator=object()
+    )
+    assert choice.choose(TALK, candidates)[0].text == "a"
+    best = choice.choose(TALK, candidates, want)[0]
+    assert best.text == "b" and dict(best.scores)["choice"] == 0.5
+    # What the other feels is no part of what a reply does.
+    assert choice.choose(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
+    off = only("likelihood", likelihood=1.0, steered=1.5)
+    assert Choice(off, annotator=object()).choose(TALK, candidates, want)[0].text == "a"

@@ -121,7 +121,7 @@ def test_a_whole_listener_answers_several(stub):
             return (Scored("sad", 1.0),)
 
     class LastFirst:
-        def choose(self, dialogue, candidates):
+        def choose(self, dialogue, candidates, want=None):
             return tuple(reversed(candidates))
 
     speaker = remote(stub)

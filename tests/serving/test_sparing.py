@@ -44,7 +44,7 @@ class Speaker:
 
 
 class ChooseLast:
-    def choose(self, dialogue, candidates):
+    def choose(self, dialogue, candidates, want=None):
         return tuple(reversed(candidates))
 
 
