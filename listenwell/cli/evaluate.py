@@ -278,8 +278,7 @@ def _of_model(asked: _Asked, how: _How, folder: Path) -> "Result":
 
 def _write(result: "Result", places: tuple[Path, Path | None], as_json: bool) -> None:
     from listenwell.cli.result_tables import show_result
-    from listenwell.evaluation.ledger import write_result
-    from listenwell.evaluation.spoken import file_name
+    from listenwell.evaluation.ledger import file_name, write_result
 
     folder, keep = places
     write_result(result, folder / "result.json")

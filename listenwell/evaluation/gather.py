@@ -11,9 +11,9 @@ from pathlib import Path
 
 from listenwell.errors import InputError
 from listenwell.evaluation.compare import compare
-from listenwell.evaluation.ledger import Result, read_result, write_result
+from listenwell.evaluation.foretold_pairs import foretold_pairs
+from listenwell.evaluation.ledger import Result, file_name, read_result, write_result
 from listenwell.evaluation.metrics.ranking import over_seeds
-from listenwell.files import slug
 from listenwell.training.grid import Plan
 
 SEEDS = "seeds"
@@ -56,6 +56,7 @@ def gather(plans: Sequence[Plan], folder: Path, only: Sequence[str] = (), partia
         if not only:
             pairs = (compare(plan, ours, theirs) for ours, theirs in plan.study.compare)
             found += [result for result in pairs if result is not None]
+            found += foretold_pairs(plan)
     if lacking and not partial:
         raise InputError(
             f"These runs have no result yet: {'; '.join(lacking)}.",
@@ -160,7 +161,7 @@ def _command(plan: Plan, row: str) -> str:
 
 def _write(result: Result, folder: Path) -> Path:
     """Write into the ledger; a file of another row is never replaced."""
-    file = folder / f"{slug(result.task)}-{slug(result.system)}.json"
+    file = folder / file_name(result)
     if file.is_file():
         old = read_result(file)
         if (old.task, old.system) != (result.task, result.system):

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from listenwell.errors import InputError
-from listenwell.files import written_whole
+from listenwell.files import slug, written_whole
 from listenwell.records import Record, indented, pairs
 
 PACKAGES = (
@@ -168,3 +168,9 @@ def _without_place(argument: str) -> str:
     """An absolute path as the name alone, also after `--option=`."""
     option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
     return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else argument
+
+
+def file_name(result: Result) -> str:
+    """The name of a row's file; arrows and bars are spelled out, so that CM → DA and CM ‖ DA are two."""
+    spelled = result.system.replace("→", " to ").replace("‖", " and ").replace("+", " plus ")
+    return f"{slug(result.task)}-{slug(spelled)}.json"

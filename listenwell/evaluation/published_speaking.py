@@ -6,8 +6,8 @@ them without a gap.
 
 from listenwell.evaluation.published_number import Published
 
-FAMILY, PLANNING, REALIZATION = "family", "planning", "realization"
-"""The ledger's tables of speakers that plan."""
+FAMILY, STUDY, PLANNING, REALIZATION = "family", "comae", "planning", "realization"
+"""The ledger's tables of speakers that plan: of the family, replies and perplexity, and the study's rows."""
 DOMAINS = ("Reddit happy", "Reddit offmychest")
 _PAPER = "Zheng et al. 2021, Table"
 _GOLD = (
@@ -34,6 +34,13 @@ _TABLE_2 = {
     "CM → DA → EM": ((17.02, 9.44, 20.76, 68.92), (20.35, 8.35, 19.54, 70.68)),
 }
 """PPL, B-2, R-L and greedy matching; happy, then offmychest."""
+_STUDY_ROWS = {
+    "CM ‖ DA": "CM ‖ DA side by side",
+    "CM ‖ EM": "CM ‖ EM side by side",
+    "DA ‖ EM": "DA ‖ EM side by side (EmpTransfo)",
+    "CM ‖ DA ‖ EM": "CM ‖ DA ‖ EM side by side",
+}
+"""What the study calls a row, where it is not the paper's name."""
 MEMBERS = tuple(_TABLE_2)
 """The family: what the rows are called."""
 _TABLE_4 = {
@@ -68,6 +75,11 @@ def _family() -> list[Published]:
                 is_greedy = name == "greedy_matching"
                 said, shown = (_GREEDY, round(value / 100, 4)) if is_greedy else (_GOLD, value)
                 found.append(Published(FAMILY, f"{domain}: {member}", name, shown, f"{_PAPER} 2", said, ours))
+                if name == "perplexity_by_token":
+                    row = _STUDY_ROWS.get(member, member)
+                    found.append(
+                        Published(STUDY, f"{domain}: {member}", name, shown, f"{_PAPER} 2", said, row)
+                    )
     return found
 
 

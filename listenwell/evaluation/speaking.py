@@ -9,14 +9,13 @@ import sys
 from pathlib import Path
 
 from listenwell.errors import InputError, ListenwellError
-from listenwell.evaluation.ledger import write_result
+from listenwell.evaluation.ledger import file_name, write_result
 from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.speakers import FACTORS, GOLD, PREDICTED, Asked, Who
 from listenwell.evaluation.spoken import (
     Row,
     evaluate_perplexity,
     evaluate_planning,
-    file_name,
     keep_likelihood,
     speak_all,
 )

@@ -35,7 +35,7 @@ from listenwell.evaluation.speakers import (
 )
 from listenwell.evaluation.units import units
 from listenwell.evaluation.workers import Job, ask_plans, make_replies, measure_likelihood
-from listenwell.files import hash_files, slug, written_whole
+from listenwell.files import hash_files, written_whole
 from listenwell.records import indented
 
 PERPLEXITY, UNSEEN = "perplexity", "unseen corpora"
@@ -172,12 +172,6 @@ def _planned(folder: Path) -> Result:
     if not files:
         raise InputError(f"{folder} has no result of planning.", "Ask the model again: --task planning.")
     return read_result(files[0])
-
-
-def file_name(result: Result) -> str:
-    """The name of a row's file; arrows and bars are spelled out, so that CM → DA and CM ‖ DA are two."""
-    spelled = result.system.replace("→", " to ").replace("‖", " and ").replace("+", " plus ")
-    return f"{slug(result.task)}-{slug(spelled)}.json"
 
 
 def command() -> str:

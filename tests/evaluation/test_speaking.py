@@ -13,7 +13,7 @@ from listenwell.dialogue import Factors
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.evaluation import speaking
 from listenwell.evaluation.embedder import Embedder
-from listenwell.evaluation.ledger import read_result, write_result
+from listenwell.evaluation.ledger import file_name, read_result, write_result
 from listenwell.evaluation.made import evaluate_realization, is_made, read_made
 from listenwell.evaluation.planning import read_foretold
 from listenwell.evaluation.protocol import evaluate_given
@@ -24,7 +24,6 @@ from listenwell.evaluation.spoken import (
     Row,
     evaluate_perplexity,
     evaluate_planning,
-    file_name,
     keep_likelihood,
     paired,
     speak_all,
