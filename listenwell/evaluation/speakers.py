@@ -7,8 +7,7 @@ but torch, transformers, peft, numpy and the standard library is imported.
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -226,10 +225,9 @@ def likelihood(
             raise InputError(f"{speaker.name} knows no factors.", "Ask for its likelihoods: --factors none.")
         alone: Perplexity = measure(texts)
         return alone
-    if factors == MARGINAL and "seed" in inspect.signature(measure).parameters:
-        # One by one, so that a reply's plans do not depend on what else is asked, or by how many workers.
-        each = (measure([one], factors, reply_seed(seed, place)) for place, one in examples)
-        drawn: Perplexity = reduce(add, each)
+    if factors == MARGINAL and "seeds" in inspect.signature(measure).parameters:
+        # A seed each, so that a reply's plans do not depend on what else is asked, or by how many workers.
+        drawn: Perplexity = measure(texts, factors, [reply_seed(seed, place) for place, _ in examples])
         return drawn
     found: Perplexity = measure(texts, factors)
     return found

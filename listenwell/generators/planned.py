@@ -6,6 +6,7 @@ reading it explains. Several plans are worded side by side in one batch that sha
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -209,7 +210,9 @@ class Speaker:
         """How likely the choices of the first undecided level are; see `Planner.chances`."""
         return self._planner.chances(self._read([dialogue])[1], given)
 
-    def perplexity(self, examples: Iterable[Example], factors: str = "gold", seed: int = 0) -> Perplexity:
+    def perplexity(
+        self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None
+    ) -> Perplexity:
         """How likely the people's own replies are, by token (end marks included), by word and by byte.
 
         Args:
@@ -217,24 +220,18 @@ class Speaker:
             factors: gold: after the reply's own plan; predicted: after the likeliest plan; none: after the
                 dialogue alone, where it is known that no plan is written; marginal: the mean over
                 MARGINAL_PLANS plans that were drawn.
-            seed: of the draws.
+            seeds: of each reply's draws; 0, 1, 2 and so on without.
         """
         if factors not in ("gold", "predicted", "none", "marginal"):
             raise InputError(f"factors is {factors!r}.", "Give gold, predicted, none or marginal.")
         nlls, counts, texts = list[float](), list[int](), list[str]()
-        for number, example in enumerate(examples):
-            (prompt,), state = self._read([example.context])
-            reply = self._layout.words(example.reply.text)
-            plans = self._conditions_of(example, state, factors, seed + number)
-            # All plans in one pass: how likely plan and reply are together, less how likely the plan is.
-            found = self.runtime.log_likelihoods(prompt.tokens, [[*plan, *reply] for plan in plans])
-            if plans[0]:
-                found = found - self.runtime.log_likelihoods(prompt.tokens, plans)
-            else:
-                found = found - self._planner.unplanned(state)
-            nlls.append(-float(np.logaddexp.reduce(found.astype(np.float64)) - np.log(len(found))))
-            counts.append(len(reply))
-            texts.append(example.reply.text)
+        numbers, given = iter(seeds if seeds is not None else count()), iter(examples)
+        while batch := list(islice(given, self.runtime.together)):
+            words = [self._layout.words(example.reply.text) for example in batch]
+            found = self._likelihoods(batch, words, factors, list(islice(numbers, len(batch))))
+            nlls += [-float(np.logaddexp.reduce(each) - np.log(len(each))) for each in found]
+            counts += map(len, words)
+            texts += [example.reply.text for example in batch]
         return perplexity_of(
             nlls, counts, texts, f"the speaker's own, {len(self.runtime.vocabulary):,} tokens"
         )
@@ -256,20 +253,44 @@ class Speaker:
             checkpoint = open_checkpoint(self._folder, KIND)
             yield from (checkpoint.path(name) for name in checkpoint.sums)
 
-    def _conditions_of(self, example: Example, state: State, factors: str, seed: int) -> list[list[int]]:
-        """What stands between the dialogue and the reply: one plan, none, or several to average over."""
+    def _likelihoods(
+        self, examples: Sequence[Example], words: Sequence[list[int]], factors: str, seeds: Sequence[int]
+    ) -> list[np.ndarray]:
+        """log P(reply | dialogue, plan) under each of a reply's plans, or after the dialogue alone."""
+        prompts, state = self._read([example.context for example in examples])
+        starts = [list(prompt.tokens) for prompt in prompts]
         if factors == "none":
-            return [[]]
-        if factors == "marginal":
-            return self._planner.sample(state, MARGINAL_PLANS, seed)
-        plan = plan_of(example) if factors == "gold" else self._greedy(state)
-        if plan is None:
-            raise InputError("A reply has no plan to be measured with.", "Annotate the corpus first.")
-        return [self._layout.plans.encode(plan)]
+            alone = [(start, [reply]) for start, reply in zip(starts, words, strict=True)]
+            less = self._planner.unplanned(state)
+            return [
+                each.astype(np.float64) - one
+                for each, one in zip(self.runtime.log_likelihoods_each(alone), less, strict=True)
+            ]
+        plans = self._conditions_of(examples, state, factors, seeds)
+        # How likely plan and reply are together, less how likely the plan is.
+        both = [
+            (start, [[*plan, *reply] for plan in own] + own)
+            for start, own, reply in zip(starts, plans, words, strict=True)
+        ]
+        found = [each.astype(np.float64) for each in self.runtime.log_likelihoods_each(both)]
+        return [each[: len(own)] - each[len(own) :] for each, own in zip(found, plans, strict=True)]
 
-    def _greedy(self, state: State) -> Factors:
-        felt = EMOTIONS[int(self._planner.emotions(state)[0].argmax())]
-        return self._planner.draw(state, [Factors(emotion=felt)], [0], Draw())[0][0].plan
+    def _conditions_of(
+        self, examples: Sequence[Example], state: State, factors: str, seeds: Sequence[int]
+    ) -> list[list[list[int]]]:
+        """The tokens of each reply's plans: one, or several to average over."""
+        if factors == "marginal":
+            return self._planner.sample(state, MARGINAL_PLANS, seeds)
+        if factors == "predicted":
+            felt = [Factors(emotion=EMOTIONS[int(row.argmax())]) for row in self._planner.emotions(state)]
+            drawn = self._planner.draw(state, felt, [0] * len(felt), Draw())
+            return [[self._layout.plans.encode(plans[0].plan)] for plans in drawn]
+        found = []
+        for example in examples:
+            if (plan := plan_of(example)) is None:
+                raise InputError("A reply has no plan to be measured with.", "Annotate the corpus first.")
+            found.append([self._layout.plans.encode(plan)])
+        return found
 
     def _read_plans(
         self, prompts: tuple[Tokens, ...], state: State, meant: Sequence[tuple[int, Factors]]

@@ -91,12 +91,13 @@ class Planner:
         found: np.ndarray = np.where(listened[:, None], mixed / mixed.sum(axis=1, keepdims=True), own)
         return found
 
-    def unplanned(self, state: State) -> float:
-        """The log of the chance that the first row goes on with a word instead of a plan."""
-        logits = self.runtime.logits(state)[0].astype(np.float64)
-        every = np.logaddexp.reduce(logits)
-        logits[list(self.tokens.numbers[0])] = -np.inf
-        return float(np.logaddexp.reduce(logits) - every)
+    def unplanned(self, state: State) -> np.ndarray:
+        """The log of the chance that each row goes on with a word instead of a plan: (rows,)."""
+        logits = self.runtime.logits(state).astype(np.float64)
+        every = np.logaddexp.reduce(logits, axis=1)
+        logits[:, list(self.tokens.numbers[0])] = -np.inf
+        found: np.ndarray = np.logaddexp.reduce(logits, axis=1) - every
+        return found
 
     def chances(self, state: State, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first level are that `given` leaves open; empty if it leaves none.
@@ -136,21 +137,25 @@ class Planner:
         ]
         return Drafts(plans, self.runtime.pick(acts, places))
 
-    def sample(self, state: State, count: int, seed: int) -> list[list[int]]:
-        """Tokens of whole plans, each drawn on its own from the speaker's chances (some can be alike)."""
-        random = np.random.default_rng([seed, 23])
-        state = self.runtime.pick(state, [0] * count)
-        drawn: list[list[int]] = [[] for _ in range(count)]
+    def sample(self, state: State, count: int, seeds: Sequence[int]) -> list[list[list[int]]]:
+        """Tokens of whole plans, each drawn on its own from the speaker's chances (some can be alike).
+
+        Args:
+            state: dialogues, read up to where a plan begins; a row each.
+            count: how many plans of each.
+            seeds: one for each row.
+        """
+        randoms = [np.random.default_rng([seed, 23]) for seed in seeds]
+        state = self.runtime.pick(state, [row for row in range(len(seeds)) for _ in range(count)])
+        drawn: list[list[int]] = [[] for _ in range(count * len(seeds))]
         for place, level in enumerate(LEVELS):
-            chances = self._next(state, level)
-            tokens = [
-                self.tokens.numbers[place][int(random.choice(len(row), p=row / row.sum()))] for row in chances
-            ]
-            for plan, token in zip(drawn, tokens, strict=True):
-                plan.append(token)
+            numbers = self.tokens.numbers[place]
+            for row, chances in enumerate(self._next(state, level)):
+                chosen = randoms[row // count].choice(len(chances), p=chances / chances.sum())
+                drawn[row].append(numbers[int(chosen)])
             if place + 1 < len(LEVELS):
-                state = self.runtime.step(state, [[token] for token in tokens])
-        return drawn
+                state = self.runtime.step(state, [plan[-1:] for plan in drawn])
+        return [drawn[row * count : (row + 1) * count] for row in range(len(seeds))]
 
     def _tables(
         self, state: State, wants: Sequence[Factors], beam: int

@@ -96,6 +96,17 @@ class Runtime(Protocol):
         """The next tokens with the highest scores, as many in every row."""
         ...
 
+    @property
+    def together(self) -> int:
+        """How many dialogues it likes to be asked about at once."""
+        ...
+
     def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once."""
+        ...
+
+    def log_likelihoods_each(
+        self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
+    ) -> "list[np.ndarray]":
+        """The same for several prompts, each with replies of its own: (replies,) for each."""
         ...

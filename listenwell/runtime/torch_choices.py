@@ -14,6 +14,10 @@ ROW_TOKENS, CPU_TOKENS, GPU_TOKENS = 2048, 2048, 32_768
 """Tokens of the replies in a row, and tokens in a pass."""
 LOGIT_ROWS = 8192
 """Places whose words are predicted at once: each takes the whole vocabulary."""
+FILLED, PROMPT = -2, -1
+"""Segments that are no reply."""
+Asked = tuple[Sequence[int], Sequence[Sequence[int]]]
+"""A prompt, and the replies that go on from it."""
 
 
 def log_likelihoods_of(
@@ -29,38 +33,55 @@ def log_likelihoods_of(
         replies: tokens of each, its end mark included.
     """
     found = np.zeros((len(prompts), len(replies)), np.float32)
-    order = np.argsort([len(prompt) for prompt in prompts], kind="stable")  # like lengths together
-    most = GPU_TOKENS if model.device.type == "cuda" else CPU_TOKENS
     for columns in _parts([len(reply) for reply in replies], ROW_TOKENS):
         some = [replies[column] for column in columns]
-        width = sum(map(len, some)) + max(map(len, prompts), default=0)
-        down = max(1, most // max(1, width))
-        for top in range(0, len(prompts), down):
-            rows = order[top : top + down]
-            found[np.ix_(rows, np.array(columns))] = _pass(model, [prompts[row] for row in rows], some)
+        each = log_likelihoods_each(model, [(prompt, some) for prompt in prompts])
+        found[:, columns] = np.stack(each) if each else found[:, columns]
     return found
 
 
-def _pass(model: Any, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> np.ndarray:  # noqa: ANN401
+def log_likelihoods_each(model: Any, asked: Sequence[Asked]) -> list[np.ndarray]:  # noqa: ANN401
+    """The same where every prompt has replies of its own: (replies,) float32 for each."""
+    most = GPU_TOKENS if model.device.type == "cuda" else CPU_TOKENS
+    found = [np.zeros(0, np.float32)] * len(asked)
+    lengths = [len(prompt) + sum(map(len, replies)) for prompt, replies in asked]
+    order = sorted((row for row in range(len(asked)) if asked[row][1]), key=lambda row: lengths[row])
+    rows: list[int] = []
+    for place, row in enumerate(order):
+        rows.append(row)
+        last = place + 1 == len(order)
+        if last or (len(rows) + 1) * lengths[order[place + 1]] > most:
+            for one, values in zip(rows, _pass(model, [asked[each] for each in rows]), strict=True):
+                found[one] = values
+            rows = []
+    return found
+
+
+def _pass(model: Any, asked: Sequence[Asked]) -> list[np.ndarray]:  # noqa: ANN401
     """The same in one pass."""
     device, on_gpu = model.device, model.device.type == "cuda"
-    longest = max(map(len, prompts))
-    words = np.array([token for reply in replies for token in reply], np.int64)
-    owners = np.repeat(np.arange(len(replies)), [len(reply) for reply in replies])
-    inside = np.concatenate([np.arange(len(reply)) for reply in replies])
-    before = np.where(inside == 0, longest - 1, longest + np.arange(len(words)) - 1)
-    tokens = np.zeros((len(prompts), longest + len(words)), np.int64)
-    places = np.zeros_like(tokens)
-    segments = np.full_like(tokens, -2)  # −2: filled up, −1: the prompt, then each reply's number
-    tokens[:, longest:], segments[:, longest:] = words, owners
-    for row, prompt in enumerate(prompts):
-        tokens[row, longest - len(prompt) : longest] = prompt
-        segments[row, longest - len(prompt) : longest] = -1
-        places[row, longest - len(prompt) : longest] = np.arange(len(prompt))
-        places[row, longest:] = len(prompt) + inside
+    longest = max(len(prompt) for prompt, _ in asked)
+    shape = (len(asked), longest + max(sum(map(len, replies)) for _, replies in asked))
+    tokens, places, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, FILLED)
+    wanted, before, counts = list[int](), list[int](), list[int]()
+    for row, (prompt, replies) in enumerate(asked):
+        start, base = longest - len(prompt), row * shape[1]
+        tokens[row, start:longest], segments[row, start:longest] = prompt, PROMPT
+        places[row, start:longest] = np.arange(len(prompt))
+        here = longest
+        for number, reply in enumerate(replies):
+            end = here + len(reply)
+            tokens[row, here:end], segments[row, here:end] = reply, number
+            places[row, here:end] = len(prompt) + np.arange(len(reply))
+            wanted += reply
+            before += [base + longest - 1, *range(base + here, base + end - 1)][: len(reply)]
+            counts.append(len(reply))
+            here = end
     moved = torch.from_numpy(segments).to(device)
     # Everybody sees its own segment; replies see the prompt too.
-    seen = (moved[:, :, None] == moved[:, None, :]) | ((moved == -1)[:, None, :] & (moved >= 0)[:, :, None])
+    seen = (moved[:, :, None] == moved[:, None, :]) | (
+        (moved == PROMPT)[:, None, :] & (moved >= 0)[:, :, None]
+    )
     seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=device).tril()
     with torch.inference_mode():
         with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
@@ -70,18 +91,22 @@ def _pass(model: Any, prompts: Sequence[Sequence[int]], replies: Sequence[Sequen
                 position_ids=torch.from_numpy(places).to(device),
                 use_cache=False,
             ).last_hidden_state
-        asked = states[:, torch.from_numpy(before).to(device)].flatten(0, 1)  # (prompts · words, width)
-        targets = torch.from_numpy(words).to(device).repeat(len(prompts))
-        head, parts = model.get_output_embeddings(), (asked.split(LOGIT_ROWS), targets.split(LOGIT_ROWS))
-        nats = torch.cat(
-            [
-                torch.nn.functional.cross_entropy(head(some.float()).float(), those, reduction="none")
-                for some, those in zip(*parts, strict=True)
-            ]
-        )
-        found = torch.zeros(len(prompts), len(replies), device=device)
-        found.index_add_(1, torch.from_numpy(owners).to(device), nats.view(len(prompts), -1))
-    return -np.asarray(found.cpu().numpy())
+        asked_for = states.flatten(0, 1)[torch.tensor(before, device=device)]  # (words, width)
+        nats = _nats(model.get_output_embeddings(), asked_for, torch.tensor(wanted, device=device))
+    owners = np.repeat(np.arange(len(counts)), counts)
+    sums = -np.bincount(owners, nats.cpu().numpy().astype(np.float64), len(counts)).astype(np.float32)
+    return list(np.split(sums, np.cumsum([len(replies) for _, replies in asked])[:-1]))
+
+
+def _nats(head: Any, states: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+    """How unlikely each target is after its state: (words,)."""
+    parts = zip(states.split(LOGIT_ROWS), targets.split(LOGIT_ROWS), strict=True)
+    return torch.cat(
+        [
+            torch.nn.functional.cross_entropy(head(some.float()).float(), those, reduction="none")
+            for some, those in parts
+        ]
+    )
 
 
 def _parts(lengths: Sequence[int], most: int) -> Iterator[list[int]]:

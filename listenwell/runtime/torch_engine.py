@@ -165,6 +165,19 @@ class TorchRuntime:
 
         return log_likelihoods_of(self._model, prompts, replies)
 
+    def log_likelihoods_each(
+        self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
+    ) -> "list[np.ndarray]":
+        """The same where every prompt has replies of its own: (replies,) for each."""
+        from listenwell.runtime.torch_choices import log_likelihoods_each
+
+        return log_likelihoods_each(self._model, asked)
+
+    @property
+    def together(self) -> int:
+        """How many dialogues it likes to be asked about at once."""
+        return 64 if self._model.device.type == "cuda" else 1
+
     def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> TorchState:  # noqa: ANN401
         import torch
 

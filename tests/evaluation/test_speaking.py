@@ -128,8 +128,8 @@ def test_plans_that_are_drawn_have_the_seed_of_their_reply():
     class Drawn(FakeSpeaker):
         seeds = ()
 
-        def perplexity(self, examples, factors, seed=0):
-            self.seeds += (seed,)
+        def perplexity(self, examples, factors, seeds=()):
+            self.seeds += tuple(seeds)
             return super().perplexity(examples, factors)
 
     speaker = Drawn()

@@ -101,7 +101,7 @@ def test_what_the_planner_has_read_is_not_read_again(tiny_speaker, engine, monke
     assert read[0] == 4
 
 
-def test_perplexities_worked_from_likelihoods(speaker, layout):
+def test_perplexities_worked_from_likelihoods(speaker, layout, monkeypatch):
     read = Factors(mechanisms=("exploration",), act="questioning", tone="caring")
     example = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?", factors=read))
     prompt, words = layout.prompt(TALK, 256).tokens, layout.words("What happened?")
@@ -117,7 +117,7 @@ def test_perplexities_worked_from_likelihoods(speaker, layout):
     left = (1 - float(chances.astype(np.float64).sum())) ** (1 / len(words))
     assert left < 1 - 1e-4
     assert speaker.perplexity([example], "none").by_token == pytest.approx(expected([]) * left, rel=1e-4)
-    plain = Speaker(PlannedConfig(plans=1, lean=0), speaker.runtime)
+    plain = Speaker(PlannedConfig(plans=1, lean=0, interpret=0), speaker.runtime)
     likeliest = plain.plan(TALK, None, Factors(), seed=0)[0]
     assert speaker.perplexity([example], "predicted").by_token == pytest.approx(
         expected(layout.plans.encode(likeliest)), rel=1e-4
@@ -125,6 +125,17 @@ def test_perplexities_worked_from_likelihoods(speaker, layout):
     marginal = speaker.perplexity([example], "marginal").by_token
     assert marginal == speaker.perplexity([example], "marginal").by_token
     assert marginal != pytest.approx(gold.by_token, rel=1e-4)
+    # Asked about together, replies are as likely as one by one.
+    other = Example(
+        Dialogue((Turn("speaker", "I am so happy for you!"),), emotion="joyful"),
+        Turn("listener", "Oh no!", factors=read),
+    )
+    for factors in ("gold", "none", "predicted", "marginal"):
+        each = [speaker.perplexity([one], factors, [seed]).nll for one, seed in ((example, 3), (other, 8))]
+        with monkeypatch.context() as patch:
+            patch.setattr(type(speaker.runtime), "together", 3)
+            both = speaker.perplexity([example, other], factors, [3, 8])
+        assert both.nll == pytest.approx(sum(each), rel=1e-4)
     with pytest.raises(InputError, match="golden"):
         speaker.perplexity([example], "golden")
     with pytest.raises(InputError, match="no plan"):

@@ -86,10 +86,17 @@ def test_draws_repeat_with_their_seed_and_follow_the_chances(planner, prompt):
 
 def test_whole_plans_are_sampled_token_by_token(planner, prompt):
     state = planner.runtime.prefill(prompt)
-    drawn = planner.sample(state, 6, seed=2)
-    assert drawn == planner.sample(state, 6, seed=2) != planner.sample(state, 6, seed=3)
+    (drawn,) = planner.sample(state, 6, [2])
+    assert [drawn] == planner.sample(state, 6, [2]) != planner.sample(state, 6, [3])
     for tokens in drawn:
         assert planner.tokens.encode(planner.tokens.decode(tokens)) == tokens
+    # Several dialogues at once draw what each draws alone.
+    prompts = [prompt, [*prompt, *prompt[-2:]]]
+    together = planner.sample(planner.runtime.prefill_many(prompts), 5, [2, 7])
+    assert together == [
+        planner.sample(planner.runtime.prefill(one), 5, [seed])[0]
+        for one, seed in zip(prompts, (2, 7), strict=True)
+    ]
 
 
 def test_the_next_undecided_level_is_told(planner, prompt):

@@ -35,6 +35,22 @@ def test_many_prompts_and_replies_are_those_one_by_one(runtime, monkeypatch, siz
     np.testing.assert_allclose(found, one_by_one(runtime), rtol=1e-4)
 
 
+def test_every_prompt_can_have_replies_of_its_own(runtime, monkeypatch):
+    asked = [
+        (PROMPTS[0], REPLIES[:2]),
+        (PROMPTS[1], []),
+        (PROMPTS[2], REPLIES[1:]),
+        (PROMPTS[1], REPLIES[:1]),
+    ]
+    for tokens in (2048, 20, 1):
+        monkeypatch.setattr(torch_choices, "CPU_TOKENS", tokens)
+        found = runtime.log_likelihoods_each(asked)
+        assert [each.shape for each in found] == [(2,), (0,), (4,), (1,)]
+        for each, (prompt, replies) in zip(found, asked, strict=True):
+            alone = [-runtime.negative_log_likelihood([*prompt, *reply], len(prompt)) for reply in replies]
+            np.testing.assert_allclose(each, alone, rtol=1e-4)
+
+
 def test_nothing_asked_nothing_found(runtime):
     assert runtime.log_likelihoods_of(PROMPTS, []).shape == (4, 0)
     assert runtime.log_likelihoods_of([], REPLIES).shape == (0, 5)

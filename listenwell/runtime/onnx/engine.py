@@ -146,6 +146,17 @@ class OnnxRuntime(OnnxModel):
                 found[number] += _log_chances(scores, tokens[0, place + 1 : place + 1 + len(scores)]).sum()
         return found
 
+    def log_likelihoods_each(
+        self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
+    ) -> "list[np.ndarray]":
+        """The same where every prompt has replies of its own: (replies,) for each."""
+        return [self.log_likelihoods(prompt, replies) for prompt, replies in asked]
+
+    @property
+    def together(self) -> int:
+        """How many dialogues it likes to be asked about at once: memory counts more than calls."""
+        return 1
+
     def _read(self, state: Rows, tokens: "np.ndarray", scored: bool) -> Rows:
         """Read on from a state, in its own memory where that is free."""
         import numpy as np
