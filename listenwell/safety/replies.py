@@ -1,6 +1,6 @@
-"""What a reply must not say: seven reasons, found by the way they are worded, each with its words.
+"""What a reply must not say: eight reasons, found by the way they are worded, each with its words.
 
-A listener that is a program insults nobody, encourages no harm, gives no medical or legal instruction, does
+A listener that is a program insults nobody, speaks ill of no group of people, encourages no harm, gives no medical or legal instruction, does
 not pass for a human, promises no deeds in the world and asks for no personal data. "See a doctor" and "call
 the police" are good advice and stay.
 """
@@ -16,8 +16,9 @@ from listenwell.evaluation.metrics.checks import check_some
 from listenwell.safety.normal import normal
 from listenwell.safety.patterns.base import lines
 
-INSULT, HARM, MEDICAL, LEGAL, HUMAN, PROMISE, PERSONAL = REASONS = (
+INSULT, CONTEMPT, HARM, MEDICAL, LEGAL, HUMAN, PROMISE, PERSONAL = REASONS = (
     "insult",
+    "contempt",
     "harm",
     "medical",
     "legal",
@@ -40,6 +41,7 @@ _THOUGHT = re.compile(
 _EXCUSES: Mapping[str, tuple[re.Pattern[str], ...]] = MappingProxyType(
     {
         INSULT: (_DENIED, _THOUGHT),
+        CONTEMPT: (_DENIED, _ASKED, _THOUGHT),
         HARM: (_DENIED, _ASKED),
         MEDICAL: (_DENIED, _ASKED),
         LEGAL: (_DENIED, _ASKED),

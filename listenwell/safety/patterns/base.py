@@ -40,6 +40,13 @@ PARTS = {
     r"badly|desperately|for real|too|a bit|a little|quite|more|lately|finally|ever|would|might|could|"
     r"secretly|to be honest|then) ){0,3}",
     "kin": f"(?:{_KIN})",
+    "group": r"(?:(?:muslim|islamic|christian|catholic|jewish|hindu|buddhist|arab|black|white|brown|asian|"
+    r"african|mexican|latino|hispanic|indian|chinese|japanese|korean|russian|american|french|german|polish|"
+    r"pakistani|gypsy|foreign|gay|lesbian|trans|transgender|bisexual|disabled|autistic|homeless|poor|fat|"
+    r"religious) (?:people|person|folks|men|women|guys|girls|kids|ones|countries)|muslims|islam|christians|"
+    r"catholics|jews|hindus|buddhists|arabs|blacks|whites|asians|africans|mexicans|latinos|hispanics|indians|"
+    r"pakistanis|gypsies|foreigners|immigrants|migrants|refugees|gays|lesbians|homosexuals|transgenders|"
+    r"women|men|old people|the homeless|the poor|the disabled)",
     "person": rf"(?:he|she|they|who|someone|somebody|(?:guy|girl|man|woman|boy|person|{_KIN})(?: 's \w+)?)",
     "who": rf"(?:he|she|they|{_KIN}|man|guy|guys|people|someone|somebody|boys)",
     "somebody": rf"(?:he|she|they|{_KIN}|toddler|someone|somebody|man|woman|dog|person|stranger)",
