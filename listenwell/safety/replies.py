@@ -1,8 +1,8 @@
 """What a reply must not say: eight reasons, found by the way they are worded, each with its words.
 
-A listener that is a program insults nobody, speaks ill of no group of people, encourages no harm, gives no medical or legal instruction, does
-not pass for a human, promises no deeds in the world and asks for no personal data. "See a doctor" and "call
-the police" are good advice and stay.
+A listener that is a program insults nobody, speaks ill of no group of people, encourages no harm, gives no
+medical or legal instruction, does not pass for a human, promises no deeds in the world and asks for no
+personal data. "See a doctor" and "call the police" are good advice and stay.
 """
 
 import re
