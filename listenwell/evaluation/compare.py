@@ -49,7 +49,7 @@ def compare(plan: Plan, ours: str, theirs: str) -> Result | None:
         conditions=(
             ("gain", "R@1 of the first minus R@1 of the second, percent points"),
             ("interval", f"95 %, paired bootstrap over items, {DRAWS:,} draws, seed {SEED}"),
-            ("seeds", ", ".join(map(str, plan.study.seeds))),
+            ("seeds", ", ".join(map(str, plan.seeds_of(ours)))),
         ),
         checkpoint=one.checkpoint,
         **about,  # type: ignore[arg-type]

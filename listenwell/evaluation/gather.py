@@ -49,7 +49,7 @@ def gather(plans: Sequence[Plan], folder: Path, only: Sequence[str] = (), partia
             results = {
                 run.seed: read_result(run.result) for run in plan.runs if run.row == row and run.is_finished()
             }
-            if missing := [seed for seed in plan.study.seeds if seed not in results]:
+            if missing := [seed for seed in plan.seeds_of(row) if seed not in results]:
                 lacking.append(f"{plan.study.name}: {row}, seed {', '.join(map(str, missing))}")
             if results:
                 found.append(row_result(plan, row, results))
@@ -80,8 +80,8 @@ def row_result(plan: Plan, row: str, results: Mapping[int, Result]) -> Result:
     figures = {name: over_seeds([dict(one.metrics)[name] for one in each]) for name, _ in each[0].metrics}
     several = len(each) > 1
     said = ", ".join(map(str, seeds))
-    if len(seeds) < len(plan.study.seeds):
-        said += f" alone, of {len(plan.study.seeds)} planned"
+    if len(seeds) < (planned := len(plan.seeds_of(row))):
+        said += f" alone, of {planned} planned"
     return Result(
         task=plan.study.table or each[0].task,
         system=row,

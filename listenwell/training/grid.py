@@ -21,6 +21,7 @@ from listenwell.training.recipe import TrainRecipe
 RUNS = Path("runs")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NOT_OF_A_ROW = ("output", "seed")
+_OF_A_ROW = ("recipe", "seeds")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Study:
     """Its runs' folder; letters, figures, - and _."""
     runs: tuple[tuple[str, dict | None], ...]  # type: ignore[type-arg]
     """The name of a row, and what differs there from the recipe: any of its settings, nested as there (see
-    `merged`), or another `recipe`."""
+    `merged`), another `recipe`, or `seeds`: some of the study's, where a row takes too long for all."""
     recipe: Path | None = None
     """What all rows begin with; a file beside or below the study's."""
     seeds: tuple[int, ...] = (1,)
@@ -107,6 +108,10 @@ class Plan:
     runs: tuple[Run, ...]
     """By seed, then by row: stopped early, all rows have the first seeds."""
 
+    def seeds_of(self, row: str) -> tuple[int, ...]:
+        """The seeds a row is run with."""
+        return tuple(run.seed for run in self.runs if run.row == row)
+
     def chosen(self, only: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Run]:
         """The runs of some rows and seeds; of all where none are named."""
         for seed in seeds:
@@ -152,9 +157,12 @@ def _plan(file: Path, root: Path, limit: int | None) -> Plan:
     study = read_recipe(Study, file)
     folder = root / (study.name if limit is None else f"{study.name}-limit{limit}")
     recipes = {row: _row_recipe(file, study, row, changes or {}) for row, changes in study.runs}
+    own_seeds = {row: _row_seeds(file, study, row, changes or {}) for row, changes in study.runs}
     runs = []
     for seed in study.seeds:
         for row, recipe in recipes.items():
+            if seed not in own_seeds[row]:
+                continue
             data = replace(recipe.data, limit=limit or recipe.data.limit)
             output = folder / f"{slug(row)}-seed{seed}"
             runs.append(Run(study.name, row, seed, replace(recipe, output=output, seed=seed, data=data)))
@@ -171,10 +179,19 @@ def _row_recipe(file: Path, study: Study, row: str, changes: Mapping[str, Any]) 
             if key in changes:
                 raise RecipeError(f"It sets {key!r}, which the study gives.", "Leave it out.")
         base = _written(plain(read_recipe(TrainRecipe, file.parent / named)))
-        own = {key: value for key, value in changes.items() if key != "recipe"}
+        own = {key: value for key, value in changes.items() if key not in _OF_A_ROW}
         return build(TrainRecipe, merged(base, own, TrainRecipe), RecipeError)
     except ListenwellError as error:
         raise RecipeError(f"{file}, row {row!r}: {error.problem}", error.advice) from None
+
+
+def _row_seeds(file: Path, study: Study, row: str, changes: Mapping[str, Any]) -> tuple[int, ...]:
+    """A row's own seeds, in the study's order; all of the study's where it names none."""
+    given = changes.get("seeds", study.seeds)
+    if not isinstance(given, list | tuple) or not given or not set(given) <= set(study.seeds):
+        known = ", ".join(map(str, study.seeds))
+        raise RecipeError(f"{file}, row {row!r}: its seeds are {given}.", f"Give a list of some of: {known}.")
+    return tuple(seed for seed in study.seeds if seed in given)
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any], cls: type) -> dict[str, Any]:

@@ -57,6 +57,26 @@ def test_rows_are_the_base_with_what_differs_and_seeds_come_first(plan, tmp_path
     )
 
 
+def test_a_row_that_takes_long_can_have_fewer_seeds(tmp_path):
+    file = write_study(tmp_path / "studies", STUDY.replace('"8 numbers":', '"8 numbers": {seeds: [2]}'))
+    (plan,) = read_plans([file], tmp_path / "runs")
+    assert [(run.row, run.seed) for run in plan.runs] == [
+        ("4 numbers", 1),
+        ("4 numbers", 2),
+        ("8 numbers", 2),
+    ]
+    assert (plan.seeds_of("4 numbers"), plan.seeds_of("8 numbers")) == ((1, 2), (2,))
+
+
+@pytest.mark.parametrize("seeds", ["3", "[3]", "[]", "[1, x]"])
+def test_a_rows_seeds_are_some_of_the_studys(tmp_path, seeds):
+    file = write_study(
+        tmp_path / "studies", STUDY.replace('"8 numbers":', f'"8 numbers": {{seeds: {seeds}}}')
+    )
+    with pytest.raises(RecipeError, match=r"'8 numbers': its seeds are .*some of: 1, 2"):
+        read_plans([file], tmp_path / "runs")
+
+
 def test_a_row_can_name_its_own_recipe(tmp_path):
     file = write_study(tmp_path, STUDY + '  "other": {recipe: sub/other.yaml, epochs: 2}\n')
     other = read_recipe(TrainRecipe, tmp_path / "base.yaml")
