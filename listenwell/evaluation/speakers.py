@@ -21,6 +21,7 @@ from listenwell.files import hash_files
 from listenwell.generators import GENERATORS
 from listenwell.generators.plans import plan_of
 from listenwell.recipe import read_recipe
+from listenwell.runtime.engines import TORCH, is_installed
 
 GOLD, PREDICTED, NONE, MARGINAL = FACTORS = ("gold", "predicted", "none", "marginal")
 WORDS = {
@@ -113,7 +114,8 @@ class Who:
         config = read_recipe(generator.Config, self.recipe) if self.recipe else generator.Config()
         single: dict[str, Any] = {name: 1 for name in ("plans", "candidates") if hasattr(config, name)}
         if hasattr(config, "engine"):  # a model's own figures are exact
-            single["engine"] = replace(config.engine, precision="fp32")
+            name = TORCH if _has_gpu() else config.engine.name  # onnxruntime stays on the CPU
+            single["engine"] = replace(config.engine, name=name, precision="fp32")
         return _quick(generator.load(replace(config, **single), self.weights))
 
     def listener(self) -> Any:  # noqa: ANN401
@@ -126,6 +128,14 @@ class Who:
         made = Listener.load(self.model, recipe=self.recipe, weights=self.weights, without=self.without)
         _quick(made.speak)
         return made
+
+
+def _has_gpu() -> bool:
+    if not is_installed("torch"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _quick(speaker: Any) -> Any:  # noqa: ANN401

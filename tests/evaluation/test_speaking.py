@@ -11,7 +11,7 @@ import pytest
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Factors
 from listenwell.errors import InputError, UnknownNameError
-from listenwell.evaluation import speaking
+from listenwell.evaluation import speakers, speaking
 from listenwell.evaluation.embedder import Embedder
 from listenwell.evaluation.ledger import file_name, read_result, write_result
 from listenwell.evaluation.made import evaluate_realization, is_made, read_made
@@ -32,6 +32,8 @@ from listenwell.evaluation.workers import Job, make_replies
 from listenwell.generators.comae.runtime import ComaeRuntime
 from listenwell.generators.comae.speaker import Comae, ComaeSettings
 from listenwell.listener import Listener
+from listenwell.runtime.engines import Engine
+from listenwell.runtime.torch_engine import TorchRuntime
 from tests.evaluation.fake_speaker import PLAN, FakeReaders, FakeSpeaker, FakeWho, annotate
 from tests.generators.comae.talks import tiny_comae
 
@@ -271,6 +273,14 @@ def test_a_whole_listener_is_loaded_with_its_parts_switched_off(monkeypatch):
     )
     assert Who("planned", whole=True, without=("ranker",)).listener().speak.name == "fake"
     assert called == {"recipe": None, "weights": None, "without": ("ranker",)}
+
+
+def test_a_speaker_alone_runs_where_the_gpu_is(tiny_speaker, monkeypatch):
+    who = Who("planned", tiny_speaker)
+    assert who.speaker().config.engine == Engine("auto", "fp32")
+    monkeypatch.setattr(speakers, "_has_gpu", lambda: True)
+    assert who.speaker().config.engine == Engine("torch", "fp32")
+    assert isinstance(who.speaker().runtime, TorchRuntime)
 
 
 def test_the_planned_speaker_itself_is_asked(asked, reader, tiny_speaker, tmp_path):
