@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = 2
 """Corpora side by side."""
-_ROOM = 10.0
+_ROOM = 7
 """A bar so long, in percent, holds its own figure."""
 
 

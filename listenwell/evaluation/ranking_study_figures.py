@@ -52,15 +52,18 @@ def by_sentences(rows: Sequence[Result]) -> "Canvas":
 
 
 def _name_points(panel: "Axes", points: Sequence[tuple[int, float, float]], colour: str) -> None:
-    """Each figure above its point and its spread; to the left of it where the line rises from there."""
+    """Each figure above its point and its spread, to the left of it where the line rises from there; below
+    it where the line comes down to it."""
     for number, (x, y, spread) in enumerate(points):
         rises = number + 1 < len(points) and points[number + 1][1] > y
+        fell = number > 0 and points[number - 1][1] > y
         panel.annotate(
             f"{y:.1f}",
-            (x, y + spread),
-            (2 if rises else 0, 6),
+            (x, y - spread if fell else y + spread),
+            (2 if rises and not fell else 0, -6 if fell else 6),
             textcoords="offset points",
-            ha="right" if rises else "center",
+            ha="right" if rises and not fell else "center",
+            va="top" if fell else "baseline",
             fontsize=8.5,
             color=colour,
         )
