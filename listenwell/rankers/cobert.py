@@ -36,7 +36,12 @@ class CoBERT(Ranker):
         """(contexts, replies)"""
         own, theirs = (None, None) if self.weights is None else self.weights.unbind()
         scores = self._matched(context, replies, own)
-        return scores if persona is None else scores + self._matched(persona, replies, theirs)
+        if persona is not None:
+            scores = scores + self._matched(persona, replies, theirs)
+        if self.config.cobert.together:
+            both = self.asked(context, persona) @ self.vectors(replies).T
+            scores = scores + (both if own is None else own[PARTS.index("hop 0")] * both)
+        return scores
 
     def losses(
         self,
@@ -72,6 +77,8 @@ class CoBERT(Ranker):
     def _matched(self, text: States, replies: States, weights: torch.Tensor | None) -> torch.Tensor:
         """One of the two pairs: a text X (context or persona) and the reply Y. (texts, replies)"""
         found = self._products(text, replies)
+        if not found:
+            return text.values.new_zeros(len(text), len(replies))
         if weights is None:
             return torch.stack(list(found.values())).sum(dim=0)
         return torch.stack([weights[PARTS.index(part)] * value for part, value in found.items()]).sum(dim=0)
@@ -91,7 +98,7 @@ class CoBERT(Ranker):
         to_reply = affinity.masked_fill(~replies.mask, shut).softmax(dim=3)  # eq. 2, over the reply's words
         to_text = affinity.masked_fill(~text.mask[:, :, None, None], shut).softmax(dim=1)  # eq. 3
         found: dict[str, torch.Tensor] = {}
-        if 0 in settings.hops:
+        if 0 in settings.hops and not settings.together:
             means = [masked_mean(part.values, part.mask) for part in (text, replies)]
             mean_x, mean_y = (torch.nn.functional.normalize(mean, dim=-1) for mean in means)
             found["hop 0"] = mean_x @ mean_y.T

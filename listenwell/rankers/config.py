@@ -62,6 +62,10 @@ class CobertSettings(Record):
     alike: bool = False
     """With among: those that stand together are alike, by their vectors; otherwise they are drawn."""
 
+    together: bool = False
+    """Of hop 0: compare the reply with the average of context and persona, as the bi-encoder does, which
+    leaves it to the encoder how much of a persona counts; otherwise with each of them, and add both up."""
+
     def __post_init__(self) -> None:
         if self.alike and not self.among:
             raise InputError("cobert.alike needs cobert.among.", "Say among how many, or leave alike out.")
@@ -69,6 +73,8 @@ class CobertSettings(Record):
             raise InputError(
                 f"cobert.among is {self.among}.", "Give 2 or more, together with cobert.vectors."
             )
+        if self.together and 0 not in self.hops:
+            raise InputError("cobert.together is of hop 0.", "Add 0 to cobert.hops, or leave together out.")
         if not self.hops or not set(self.hops) <= set(HOPS):
             raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 0, 1, 2 and 3.")
         if self.pooling not in POOLINGS:

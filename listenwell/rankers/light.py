@@ -235,6 +235,9 @@ class LightCobert(LightRanker):
                         parts = self._products(values, y, mask)
                         total = sum(weights[PARTS.index(part)] * value for part, value in parts.items())
                         scores[row, numbers] += total
+        if self.config.cobert.together:
+            weight = self.weights["weights"][0][PARTS.index("hop 0")] if self.config.cobert.weighted else 1.0
+            scores += weight * (self.asked(context, persona) @ self.vectors(replies).T)
         return scores
 
     def vectors(self, replies: States) -> np.ndarray:
@@ -260,7 +263,7 @@ class LightCobert(LightRanker):
         to_reply = _softmax(np.where(mask, affinity, -np.inf), axis=2)  # eq. 2, over the reply's words
         to_text = _softmax(affinity, axis=0)  # eq. 3
         found: Arrays = {}
-        if 0 in settings.hops:
+        if 0 in settings.hops and not settings.together:
             mean_y = np.einsum("rn,rnd->rd", mask.astype(np.float32), y) / counts[:, None]
             found["hop 0"] = _of_length_one(mean_y) @ _of_length_one(x.mean(axis=0, keepdims=True))[0]
         if 1 in settings.hops:

@@ -8,7 +8,7 @@ from listenwell.errors import InputError
 from listenwell.rankers.base import choice_losses
 from listenwell.rankers.bi import FIRST_SCALE
 from listenwell.rankers.cobert import FIRST_WEIGHTS, PARTS, _alike_together, _rows
-from listenwell.rankers.config import CobertSettings
+from listenwell.rankers.config import BiSettings, CobertSettings
 from tests.rankers import checks
 
 HOPS = [hops for count in (1, 2, 3, 4) for hops in itertools.combinations((0, 1, 2, 3), count)]
@@ -94,6 +94,30 @@ def test_settings_differ():
     }
     for (one, first), (two, second) in itertools.combinations(every.items(), 2):
         assert (first - second).abs().max() > 1e-3, (one, two)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("hops", [(0,), (0, 1, 2)], ids=str)
+def test_hop_0_of_both_together_is_a_bi_encoders_score(hops):
+    both, apart = make(hops=hops, together=True), make(hops=hops)
+    bi = checks.make("bi", bi=BiSettings(cosine=True))
+    bi.scale.zero_()  # e⁰: cosines as they are
+    found, others = checks.scores(both), 0.0
+    if rest := tuple(hop for hop in hops if hop):
+        others = checks.scores(make(hops=rest))
+    checks.near(found, checks.scores(bi) + others)
+    assert (found - checks.scores(apart)).abs().max() > 1e-2
+    # Without a persona there is nothing to put together.
+    checks.near(checks.scores(both, personas=None), checks.scores(apart, personas=None))
+
+
+def test_a_weight_of_both_together_is_the_contexts():
+    ranker = make(hops=(0, 1), together=True, weighted=True)
+    with torch.no_grad():
+        ranker.weights.zero_()
+        ranker.weights[0, PARTS.index("hop 0")] = 3.0
+    checks.near(checks.scores(ranker), 3 * checks.scores(make(hops=(0,), together=True)))
+    checks.every_weight_learns(make(hops=(0, 1), together=True))
 
 
 @torch.no_grad()
@@ -232,6 +256,7 @@ def test_parts_of_a_batch_learn():
         ({"among": 8}, "cobert.among is 8.*together with cobert.vectors"),
         ({"among": 1, "vectors": 0.5}, "cobert.among is 1.*Give 2 or more"),
         ({"among": -2, "vectors": 0.5}, "cobert.among is -2"),
+        ({"hops": (1, 2), "together": True}, "cobert.together is of hop 0.*Add 0"),
         ({"alike": True, "vectors": 0.5}, "cobert.alike needs cobert.among"),
     ],
 )

@@ -38,6 +38,8 @@ COBERTS = [
     ),
     CobertSettings((0, 1, 2), "max", weighted=True, vectors=0.5, among=32),  # the shipped one's
     CobertSettings((3,), weighted=True),
+    *(CobertSettings((0, 1, 2), weighted=weighted, together=True) for weighted in (True, False)),
+    CobertSettings((0,), together=True),
 ]
 
 
@@ -62,7 +64,9 @@ def same(found, wanted):
     np.testing.assert_allclose(found, wanted, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("settings", COBERTS, ids=lambda one: f"{one.hops} {one.pooling} {one.weighted}")
+@pytest.mark.parametrize(
+    "settings", COBERTS, ids=lambda one: f"{one.hops} {one.pooling} {one.weighted} {one.together}"
+)
 def test_cobert_scores_as_with_torch(tiny_encoder, tmp_path, settings):
     ranker, light, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", cobert=settings)
     assert type(light) is LightCobert and light.gives_vectors == ranker.gives_vectors
