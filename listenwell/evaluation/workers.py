@@ -10,9 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from operator import add
 from pathlib import Path
+from threading import Thread
 from typing import Any, TypeVar
 
 from listenwell.errors import InputError
@@ -118,10 +119,18 @@ def _shares(workers: int) -> list[list[int]]:
 
 def _keep_to(shares: Any) -> None:  # noqa: ANN401 - a queue of multiprocessing
     """A worker takes its share of the cores: every engine starts as many threads as it has cores."""
+    Thread(target=_end_with_parent, daemon=True).start()
     cores = shares.get()
     os.environ["OMP_NUM_THREADS"] = str(len(cores))  # torch reads it when it is imported
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would go on for an hour, for nobody."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _replies(job: Job) -> None:

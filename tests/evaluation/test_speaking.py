@@ -2,7 +2,10 @@
 
 import json
 import math
+import os
+import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -221,6 +224,48 @@ def test_the_number_of_workers_moves_no_number(job, tmp_path):
     one, two = (evaluate_planning(Row(job, workers=n)).metrics for n in (1, 2))
     assert one == two
     assert evaluate_perplexity(Row(job, workers=2)).metrics == evaluate_perplexity(Row(job)).metrics
+
+
+_WORKS_LONG = """
+import os, sys, time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from listenwell.evaluation.workers import _keep_to
+
+def work(seconds):
+    print(os.getpid(), flush=True)
+    time.sleep(seconds)
+
+if __name__ == "__main__":
+    context = get_context("spawn")
+    shares = context.SimpleQueue()
+    shares.put([0])
+    with ProcessPoolExecutor(1, mp_context=context, initializer=_keep_to, initargs=(shares,)) as pool:
+        list(pool.map(work, [600]))
+"""
+
+
+def runs(process):
+    """Whether a process is alive; one that has ended may wait for somebody who asks how."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not (state.exists() and state.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def test_a_worker_ends_with_its_parent(tmp_path):
+    file = tmp_path / "works_long.py"
+    file.write_text(_WORKS_LONG, encoding="utf-8")
+    here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, file], stdout=subprocess.PIPE, text=True, env=here) as parent:
+        worker = int(parent.stdout.readline())
+        parent.kill()
+    until = time.monotonic() + 30
+    while runs(worker) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not runs(worker)
 
 
 def test_a_run_is_measured_from_its_folder(job, reader, tiny_encoder):
