@@ -156,12 +156,18 @@ def _cores() -> int:
 
 def _command(arguments: list[str]) -> str:
     """The command line as a user would type it: no place on this machine, quoted for a shell."""
-    program = (
-        "listenwell"
-        if not arguments or Path(arguments[0]).name != "__main__.py"
-        else "python -m listenwell.training"
-    )
+    program = _program(arguments[0]) if arguments else "listenwell"
     return shlex.join([*program.split(), *map(_without_place, arguments[1:])])
+
+
+def _program(file: str) -> str:
+    """What a file of the package is called by; `listenwell` for any other."""
+    root = Path(__file__).parents[2]
+    place = Path(file).resolve()
+    if place.suffix != ".py" or not place.is_relative_to(root / "listenwell"):
+        return "listenwell"
+    parts = place.relative_to(root).with_suffix("").parts
+    return f"python -m {'.'.join(parts[:-1] if parts[-1] == '__main__' else parts)}"
 
 
 def _without_place(argument: str) -> str:

@@ -135,7 +135,7 @@ def _has_gpu() -> bool:
         return False
     import torch
 
-    return torch.cuda.is_available()
+    return bool(torch.cuda.is_available())
 
 
 def _quick(speaker: Any) -> Any:  # noqa: ANN401

@@ -5,7 +5,6 @@ lacks.
 """
 
 import json
-import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,7 +91,7 @@ def speak_all(row: Row) -> Path:
     about = row.about(None if job.who.whole else job.factors, speaks=True)
     claim(job.out, {name: value for name, value in about.items() if name != "count"})
     file = make_replies(job, row.workers)
-    made = surroundings() | {"command": command()}
+    made = surroundings()
     with written_whole(job.out / MADE) as out:
         out.write(indented({name: made[name] for name in ("command", "commit", "machine", "time")}).encode())
     return file
@@ -129,7 +128,7 @@ def evaluate_perplexity(row: Row) -> Result:
     if job.asked.corpus == "epitome":
         conditions["split"] = f"ours: {SPLIT_RULE}"
     table = row.table or (UNSEEN if title else PERPLEXITY)
-    return replace(result_of(table, likelihood_metrics(found), conditions, about), command=command())
+    return result_of(table, likelihood_metrics(found), conditions, about)
 
 
 def evaluate_planning(row: Row) -> Result:
@@ -142,8 +141,7 @@ def evaluate_planning(row: Row) -> Result:
         "factors": "gold before each; see given",
         **planning_conditions(found, None),
     }
-    result = result_of(row.table or TASK, measure_planning(found), conditions, about)
-    return replace(result, command=command())
+    return result_of(row.table or TASK, measure_planning(found), conditions, about)
 
 
 def paired(file: Path, beside: Path) -> Result:
@@ -162,7 +160,7 @@ def paired(file: Path, beside: Path) -> Result:
         metrics=tuple((known, round(value, 6)) for known, value in figures.items()),
         units=units(tuple(figures)),
         conditions=tuple((conditions | {"foretold by": base.command}).items()),
-        command=command(),
+        command=str(surroundings()["command"]),
     )
 
 
@@ -172,10 +170,3 @@ def _planned(folder: Path) -> Result:
     if not files:
         raise InputError(f"{folder} has no result of planning.", "Ask the model again: --task planning.")
     return read_result(files[0])
-
-
-def command() -> str:
-    """The command line, under the name by which this program was called."""
-    said = str(surroundings()["command"])
-    bare = Path(sys.argv[0]).name == "speaking.py"
-    return said.replace("listenwell", "python -m listenwell.evaluation.speaking", 1) if bare else said

@@ -1,5 +1,6 @@
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,17 @@ def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
     arguments = ["/usr/bin/listenwell", "evaluate", "--weights=/home/me/w", "../data/a b.txt", "/x/y.txt"]
     monkeypatch.setattr(sys, "argv", arguments)
     assert surroundings()["command"] == "listenwell evaluate --weights=w '../data/a b.txt' y.txt"
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        ("training.__main__", "python -m listenwell.training"),
+        ("rankers.__main__", "python -m listenwell.rankers"),
+        ("evaluation.speaking", "python -m listenwell.evaluation.speaking"),
+    ],
+)
+def test_a_module_that_was_run_is_named(monkeypatch, module, said):
+    file = find_spec(f"listenwell.{module}").origin
+    monkeypatch.setattr(sys, "argv", [file, "x", "--out", "/a/b"])
+    assert surroundings()["command"] == f"{said} x --out b"

@@ -381,7 +381,7 @@ def test_comae_itself_is_asked(job, reader, tiny_llama, monkeypatch, factors):
 
 def test_the_program_of_bare_machines(monkeypatch, asked, reader, tmp_path, capsys):
     monkeypatch.setattr(speaking, "Who", FakeWho)
-    monkeypatch.setattr(sys, "argv", ["/x/listenwell/evaluation/speaking.py", "perplexity", "fake"])
+    monkeypatch.setattr(sys, "argv", [speaking.__file__, "perplexity", "fake"])
     common = ["fake", "--split", "train", "--annotated", str(asked.annotated), "--limit", "3", "--seed", "2"]
     out = tmp_path / "out"
     assert speaking.main(["perplexity", *common, "--factors", "gold", "marginal", "--out", str(out)]) == 0
