@@ -1,4 +1,4 @@
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -211,7 +211,13 @@ def test_it_fills_the_listeners_place():
 
 @pytest.mark.parametrize("want", [Factors(act="questioning"), Factors(mechanisms=()), Factors(tone="joy")])
 def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
-    monkeypatch.setattr(module, "realized", lambda annotator, dialogue, candidates: [0.2, 0.9])
+    strictly = list[bool]()
+
+    def realized(annotator, dialogue, candidates, all_three):
+        strictly.append(all_three)
+        return [0.2, 0.9]
+
+    monkeypatch.setattr(module, "realized", realized)
     candidates = [
         Candidate("a", scores=(("likelihood", -1.0),)),
         Candidate("b", scores=(("likelihood", -2.0),)),
@@ -222,6 +228,8 @@ def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
     assert choice.choose(TALK, candidates)[0].text == "a"
     best = choice.choose(TALK, candidates, want)[0]
     assert best.text == "b" and dict(best.scores)["choice"] == 0.5
+    replace(choice, config=replace(choice.config, every=True)).choose(TALK, candidates)
+    assert strictly == [True, False]  # who steers wants no mechanism amiss
     # What the other feels is no part of what a reply does.
     assert choice.choose(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
     off = only("likelihood", likelihood=1.0, steered=1.5)

@@ -45,6 +45,12 @@ def test_agreement_is_the_mean_over_what_was_planned():
     assert agreement(Factors(mechanisms=(), tone="caring"), READ) == pytest.approx((1.4 / 3 + 0.6) / 2)
 
 
+def test_all_three_mechanisms_are_as_likely_as_their_product():
+    reacts = Factors(mechanisms=("emotional_reaction",), tone="caring")
+    assert agreement(reacts, READ, all_three=True) == pytest.approx((0.9 * 0.8 * 0.5 + 0.6) / 2)
+    assert agreement(Factors(act="questioning"), READ, all_three=True) == pytest.approx(0.7)
+
+
 def test_what_was_not_planned_or_not_read_does_not_count():
     assert agreement(Factors(emotion="sad"), READ) is None
     assert agreement(Factors(act="questioning"), Turn("listener", "Hi")) is None
