@@ -37,6 +37,8 @@ def read_made(file: Path, reader: Reader | Source, system: str | None = None) ->
         reader: the run's corpus, for the contexts.
         system: another name for the row.
     """
+    if not file.is_file():
+        raise InputError(f"The run in {file.parent} is not finished.", "Start it again: it goes on.")
     about = _object(file.parent / RUN)
     if about.get("corpus") != reader.name:
         raise InputError(

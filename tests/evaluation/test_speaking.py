@@ -295,6 +295,14 @@ def test_realization_is_read_from_the_replies_of_a_run(job, reader):
         evaluate_realization(replace(given, plans=[]), FakeReaders())
 
 
+def test_a_run_that_was_stopped_says_so(job, reader):
+    file = speak_all(Row(job))
+    file.unlink()
+    assert is_made(file)
+    with pytest.raises(InputError, match=r"is not finished.*it goes on"):
+        read_made(file, reader)
+
+
 def test_a_run_of_another_corpus_is_named(job, tmp_path):
     file = speak_all(Row(job))
     with pytest.raises(InputError, match="--corpus empathetic_dialogues"):
