@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from listenwell.errors import CorpusError, InputError, UnknownNameError
-from listenwell.evaluation.ledger import read_result
 from listenwell.rankers.ensemble import Ensemble, load_witness
 from listenwell.rankers.scoring import Pools, pool_scores, ranks, truth_first
 from tests.corpora.test_sources import write_talks as write_persona_talks
@@ -255,24 +254,6 @@ def test_the_module_scores_pools_for_later(run_module, members, folder, monkeypa
         assert line.endswith(f"R@1 {100 * first.mean():.2f}")
     run_module(members[0], "--out", folder, "--split", "test")
     assert len(kept(folder)) == 7  # the second pool of test
-
-
-def test_the_module_joins_runs_and_measures_that(run_module, members, folder, tmp_path):
-    out = tmp_path / "joined"
-    code, lines, complaints = run_module(
-        *members, "--out", folder, "--split", "valid", "--pools", 1, "--unshuffled", "--ensemble", out
-    )
-    assert (code, complaints) == (0, "")
-    joined = load_witness(out)
-    assert [line.split()[1] for line in lines[2:4]] == [str(place) for place in members]
-    assert [float(line.split()[0]) for line in lines[2:4]] == pytest.approx(list(joined.weights), abs=1e-4)
-    (row,) = folder.glob("ranking-*-ensemble.json")
-    result = read_result(row)
-    assert lines[4] == f"EmpatheticDialogues: Ensemble: R@1 {result.metric('R@1'):.2f}"
-    # All of the test split, among neighbours too, however few were fitted on.
-    assert result.metric("R@1 unshuffled") is not None and result.count == 200
-    first = ranks(pool_scores(joined, Pools(CORPUS), folder)) == 1
-    assert result.metric("R@1") == pytest.approx(100 * first.mean())
 
 
 @pytest.mark.parametrize(
