@@ -59,8 +59,8 @@ class Choice:
     name: str = "judges"
     priors: Priors | None = None
     """Where given, who is asked for a prior that the candidates do not have yet."""
-    steering: bool = False
-    """Whether somebody asked for a part of the plan: then none of the three mechanisms may be amiss."""
+    want: Factors | None = None
+    """What somebody asked for, if anybody did: then `realized` asks for this alone."""
 
     @classmethod
     def load(
@@ -98,8 +98,8 @@ class Choice:
         weights = {name: self.config.weight(name) for name in self.config.asked()}
         return {
             "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
-            "judges of a reply that was steered": f"realized {self.config.steered:g}, mechanisms all "
-            "three, the others alike",
+            "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
+            "weakest part that was asked for; the others alike",
             "judges left out": ", ".join(self.config.without) or "none",
             "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
             "annotator": f"key {self.annotator.key}" if self.annotator else "none",
@@ -115,11 +115,11 @@ class Choice:
         Args:
             dialogue: what was said.
             candidates: the replies.
-            want: what a reply was asked to do; then it counts more that it does what its plan says.
+            want: what a reply was asked to do; then it counts more that it does this.
         """
         if want is not None and any(part is not None for part in (want.mechanisms, want.act, want.tone)):
             config = replace(self.config, realized=self.config.steered)
-            return replace(self, config=config, steering=True).choose(dialogue, candidates)
+            return replace(self, config=config, want=want).choose(dialogue, candidates)
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
@@ -150,7 +150,7 @@ class Choice:
         """Judges that can wait, in the order of asking them, and how they are asked."""
         found: dict[str, Callable[[], Sequence[float | None]]] = {}
         if annotator := self.annotator:
-            found["realized"] = lambda: realized(annotator, dialogue, candidates, self.steering)
+            found["realized"] = lambda: realized(annotator, dialogue, candidates, self.want)
         if (priors := self.priors) and not any("prior" in dict(one.scores) for one in candidates):
             found["prior"] = lambda: list(priors([one.text for one in candidates]))
         return {judge: found[judge] for judge in LATE if judge in found and self.config.weight(judge)}

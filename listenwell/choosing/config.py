@@ -37,7 +37,7 @@ class ChoiceConfig:
     """log P(plan | dialogue): replies to likely plans."""
     realized: float = 0.2
     """How likely the reply does what its plan says, by the annotators."""
-    steered: float = 2.0
+    steered: float = 3.0
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
     stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""

@@ -1,7 +1,6 @@
 """Did replies realize their plans? The annotators read all candidates in one go."""
 
 from collections.abc import Sequence
-from math import prod
 from typing import TYPE_CHECKING
 
 from listenwell.annotators.replies import read_replies
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def realized(
-    annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate], all_three: bool = False
+    annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
 ) -> list[float | None]:
     """How likely each candidate does what its plan says, from 0 to 1; None where nothing was planned.
 
@@ -21,41 +20,52 @@ def realized(
         annotator: reads the candidates.
         dialogue: what was said before.
         candidates: the replies with their plans.
-        all_three: as `agreement`'s.
+        want: what somebody asked for; then this alone counts, by its weakest part.
     """
     planned = [place for place, one in enumerate(candidates) if one.plan and one.text.strip()]
     read = read_replies(annotator, dialogue, [candidates[place].text for place in planned])
     found: list[float | None] = [None] * len(candidates)
     for place, turn in zip(planned, read, strict=True):
-        plan = candidates[place].plan
-        found[place] = agreement(plan, turn, all_three) if plan else None
+        if want is not None:
+            found[place] = weakest(want, turn)
+        elif plan := candidates[place].plan:
+            found[place] = agreement(plan, turn)
     return found
 
 
-def agreement(plan: Factors, read: Turn, all_three: bool = False) -> float | None:
-    """The mean probability of the plan's factors.
+def agreement(plan: Factors, read: Turn) -> float | None:
+    """The mean probability of the plan's factors; None where it has none that was read.
 
     Mechanisms are one factor: the mean over ER, IP, EX of the wanted yes or no, where weak and strong are yes
     (CoMAE §4.2). The user's emotion is not the reply's to realize.
-
-    Args:
-        plan: what was to be done.
-        read: the reply with its readings.
-        all_three: mechanisms count by their product instead, how likely none of the three is amiss.
     """
-    parts = list[float]()
-    if plan.mechanisms is not None:
-        none = [_chance(read, name, LEVELS[0]) for name in MECHANISMS]
-        if known := [
-            1 - chance if name in plan.mechanisms else chance
-            for name, chance in zip(MECHANISMS, none, strict=True)
-            if chance is not None
-        ]:
-            parts.append(prod(known) if all_three else sum(known) / len(known))
-    for head, wanted in (("act", plan.act), ("tone", plan.tone)):
-        if wanted is not None and (chance := _chance(read, head, wanted)) is not None:
-            parts.append(chance)
+    known = _mechanisms(plan, read)
+    parts = [*([sum(known) / len(known)] if known else []), *_act_and_tone(plan, read)]
     return sum(parts) / len(parts) if parts else None
+
+
+def weakest(plan: Factors, read: Turn) -> float | None:
+    """The least probability of the plan's parts, each mechanism one: one part amiss, and it was not done."""
+    return min([*_mechanisms(plan, read), *_act_and_tone(plan, read)], default=None)
+
+
+def _mechanisms(plan: Factors, read: Turn) -> list[float]:
+    """How likely each mechanism that was read is there, or is not, as planned."""
+    if plan.mechanisms is None:
+        return []
+    none = {name: _chance(read, name, LEVELS[0]) for name in MECHANISMS}
+    return [
+        1 - chance if name in plan.mechanisms else chance
+        for name, chance in none.items()
+        if chance is not None
+    ]
+
+
+def _act_and_tone(plan: Factors, read: Turn) -> list[float]:
+    """How likely those of the two are that were planned and read."""
+    wanted = (("act", plan.act), ("tone", plan.tone))
+    found = [_chance(read, head, label) for head, label in wanted if label is not None]
+    return [chance for chance in found if chance is not None]
 
 
 def _chance(read: Turn, head: str, label: str) -> float | None:

@@ -211,10 +211,10 @@ def test_it_fills_the_listeners_place():
 
 @pytest.mark.parametrize("want", [Factors(act="questioning"), Factors(mechanisms=()), Factors(tone="joy")])
 def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
-    strictly = list[bool]()
+    asked = list[Factors | None]()
 
-    def realized(annotator, dialogue, candidates, all_three):
-        strictly.append(all_three)
+    def realized(annotator, dialogue, candidates, wanted):
+        asked.append(wanted)
         return [0.2, 0.9]
 
     monkeypatch.setattr(module, "realized", realized)
@@ -229,7 +229,7 @@ def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
     best = choice.choose(TALK, candidates, want)[0]
     assert best.text == "b" and dict(best.scores)["choice"] == 0.5
     replace(choice, config=replace(choice.config, every=True)).choose(TALK, candidates)
-    assert strictly == [True, False]  # who steers wants no mechanism amiss
+    assert asked == [want, None]
     # What the other feels is no part of what a reply does.
     assert choice.choose(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
     off = only("likelihood", likelihood=1.0, steered=1.5)

@@ -3,7 +3,7 @@ import pytest
 from listenwell.annotators.annotator import Annotator
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.replies import REPLY_HEADS, read_replies
-from listenwell.choosing.realized import agreement, realized
+from listenwell.choosing.realized import agreement, realized, weakest
 from listenwell.dialogue import Candidate, Dialogue, Factors, Reading, Scored, Turn
 from listenwell.runtime.text import Vocabulary
 from tests.tiny import tiny_bert_tokenizer, tiny_ear
@@ -45,15 +45,20 @@ def test_agreement_is_the_mean_over_what_was_planned():
     assert agreement(Factors(mechanisms=(), tone="caring"), READ) == pytest.approx((1.4 / 3 + 0.6) / 2)
 
 
-def test_all_three_mechanisms_are_as_likely_as_their_product():
+def test_what_was_asked_for_is_as_likely_as_its_weakest_part():
     reacts = Factors(mechanisms=("emotional_reaction",), tone="caring")
-    assert agreement(reacts, READ, all_three=True) == pytest.approx((0.9 * 0.8 * 0.5 + 0.6) / 2)
-    assert agreement(Factors(act="questioning"), READ, all_three=True) == pytest.approx(0.7)
+    assert weakest(reacts, READ) == pytest.approx(0.5)  # exploration, which was not asked for
+    assert weakest(Factors(mechanisms=()), READ) == pytest.approx(0.1)
+    assert weakest(Factors(act="questioning"), READ) == pytest.approx(0.7)
+    assert weakest(Factors(act="questioning", tone="caring"), READ) == pytest.approx(0.6)
+    assert weakest(Factors(act="encouraging", tone="caring"), READ) == 0
 
 
 def test_what_was_not_planned_or_not_read_does_not_count():
     assert agreement(Factors(emotion="sad"), READ) is None
     assert agreement(Factors(act="questioning"), Turn("listener", "Hi")) is None
+    assert weakest(Factors(emotion="sad"), READ) is None
+    assert weakest(Factors(tone="caring"), Turn("listener", "Hi")) is None
 
 
 def test_replies_are_read_as_in_the_dialogue(annotator):
@@ -81,3 +86,11 @@ def test_only_planned_candidates_are_judged(annotator):
     assert found[1:] == [None, None]
     assert found[0] == agreement(plan, read_replies(annotator, TALK, ["What happened?"])[0])
     assert realized(annotator, TALK, []) == []
+
+
+def test_who_asks_is_answered_whatever_the_plan_was(annotator):
+    candidates = [Candidate("What happened?", Factors(act="encouraging")), Candidate("Oh.")]
+    want = Factors(act="questioning")
+    found = realized(annotator, TALK, candidates, want)
+    assert found == [weakest(want, read_replies(annotator, TALK, ["What happened?"])[0]), None]
+    assert found != realized(annotator, TALK, candidates)
