@@ -15,54 +15,70 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-OURS, PAPER, WITHOUT = "#0072B2", "#D55E00", "#56B4E9"
+OURS, PAPER, WITHOUT, TOGETHER = "#0072B2", "#D55E00", "#56B4E9", "#009E73"
 """Okabe and Ito's (2008)."""
 METRIC, ELSEWHERE = "R@1", "R@1 on "
 TRAINED = "trained on "
-SENTENCES = re.compile(r"(\d+) sentences?")
+SENTENCES = re.compile(r"(\d+) sentences?(, together)?")
 SWAPPED = re.compile(r"(\d+) ?% swapped, (\d+) sentences?")
 
 
 def by_sentences(rows: Sequence[Result]) -> "Canvas":
-    """R@1 against the number of persona sentences, ours with its spread, and the paper's line."""
+    """R@1 against the number of persona sentences, ours with its spread, and the paper's line.
+
+    A reader that takes context and persona together has a line of its own, which begins where nobody has a
+    sentence and both are one.
+    """
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(7.5, 4.4), layout="constrained")
     panel = canvas.subplots()
-    points = sorted((_number(row.system), r_at_1(row), spread_of(row)) for row in rows)
+    plain = [row for row in rows if not _is_together(row.system)]
+    both = [row for row in rows if _is_together(row.system) or not _number(row.system)]
+    handles: list[Any] = []
+    names, ticks = [], set[int]()
+    for part, colour, suffix in ((plain, OURS, ""), (both, TOGETHER, ", hop 0 of both together")):
+        if not any(_number(row.system) for row in part):
+            continue
+        points = sorted((_number(row.system), r_at_1(row), spread_of(row)) for row in part)
+        across, up, spreads = zip(*points, strict=True)
+        handles.append(panel.errorbar(across, up, yerr=spreads, color=colour, marker="o", capsize=3))
+        names.append(f"ours, {_corpus(rows[0])}{suffix}")
+        # Two lines: the names of the lower one stand below it, and the point they share is named once.
+        _name_points(panel, points[1:] if ticks else points, colour, below=part is plain and len(both) > 1)
+        ticks.update(across)
     papers = sorted(
         (_number(entry.system), entry.value)
         for entry in PUBLISHED
         if entry.task == PERSONA_SENTENCES and entry.metric == METRIC
     )
-    across, up, spreads = zip(*points, strict=True)
-    ours = panel.errorbar(across, up, yerr=spreads, color=OURS, marker="o", capsize=3)
-    (theirs,) = panel.plot(*zip(*papers, strict=True), color=PAPER, marker="D", linestyle="--")
-    _name_points(panel, points, OURS)
+    handles += panel.plot(*zip(*papers, strict=True), color=PAPER, marker="D", linestyle="--")
+    names.append("CoBERT's paper, PEC, validation")
     _name_points(panel, [(x, y, 0.0) for x, y in papers], PAPER)
-    panel.set_xticks(sorted({*across, *(x for x, _ in papers)}))
+    panel.set_xticks(sorted(ticks | {x for x, _ in papers}))
     panel.margins(x=0.07, y=0.16)
     panel.set_xlabel("persona sentences")
     panel.set_ylabel("R@1 among 100, percent")
     panel.grid(axis="y", color="#dddddd", linewidth=0.8)
-    names = [f"ours, {_corpus(rows[0])}", "CoBERT's paper, PEC, validation"]
-    handles: list[Any] = [ours, theirs]
     canvas.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
     return canvas
 
 
-def _name_points(panel: "Axes", points: Sequence[tuple[int, float, float]], colour: str) -> None:
+def _name_points(
+    panel: "Axes", points: Sequence[tuple[int, float, float]], colour: str, below: bool = False
+) -> None:
     """Each figure above its point and its spread, to the left of it where the line rises from there; below
-    it where the line comes down to it."""
+    it where the line comes down to it, or where all but the first shall be."""
     for number, (x, y, spread) in enumerate(points):
         rises = number + 1 < len(points) and points[number + 1][1] > y
-        fell = number > 0 and points[number - 1][1] > y
+        fell = number > 0 and (below or points[number - 1][1] > y)
+        aside = not fell and (rises or below)
         panel.annotate(
             f"{y:.1f}",
             (x, y - spread if fell else y + spread),
-            (2 if rises and not fell else 0, -6 if fell else 6),
+            (2 if aside else 0, -6 if fell else 6),
             textcoords="offset points",
-            ha="right" if rises and not fell else "center",
+            ha="right" if aside else "center",
             va="top" if fell else "baseline",
             fontsize=8.5,
             color=colour,
@@ -221,6 +237,11 @@ def spread_of(row: Result) -> float:
 def _number(system: str) -> int:
     found = SENTENCES.search(system)
     return int(found[1]) if found else 0
+
+
+def _is_together(system: str) -> bool:
+    found = SENTENCES.search(system)
+    return bool(found and found[2])
 
 
 def _share(row: Result) -> tuple[int, int]:

@@ -157,6 +157,24 @@ def test_persona_sentences_are_sorted_by_their_number():
     ]
 
 
+def test_context_and_persona_together_are_a_line_of_their_own():
+    rows = [
+        *SENTENCES,
+        row("persona sentences", "10 sentences, together", **{"R@1": 66.0}),
+        row("persona sentences", "1 sentence, together", **{"R@1": 59.0}),
+    ]
+    canvas = laid_out(by_sentences(rows))
+    (panel,) = canvas.axes
+    plain, together = (held[0] for held in panel.containers)
+    assert list(plain.get_ydata()) == [55.0, 58.0, 64.0]
+    assert (list(together.get_xdata()), list(together.get_ydata())) == ([0, 1, 10], [55.0, 59.0, 66.0])
+    assert [text.get_text() for text in canvas.legends[0].get_texts()] == [
+        f"ours, {SPC}",
+        f"ours, {SPC}, hop 0 of both together",
+        "CoBERT's paper, PEC, validation",
+    ]
+
+
 def test_what_persona_gives_is_shaded_and_named():
     first, second = laid_out(by_share(SHARES)).axes
     assert [text.get_text() for text in first.texts] == ["+5.0", "+3.5", "+2.0"]
