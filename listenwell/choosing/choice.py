@@ -99,7 +99,7 @@ class Choice:
         return {
             "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
             "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
-            "weakest part that was asked for; the others alike",
+            f"weakest part that was asked for; faults times {self.config.steered_faults:g}",
             "judges left out": ", ".join(self.config.without) or "none",
             "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
             "annotator": f"key {self.annotator.key}" if self.annotator else "none",
@@ -118,8 +118,7 @@ class Choice:
             want: what a reply was asked to do; then it counts more that it does this.
         """
         if want is not None and any(part is not None for part in (want.mechanisms, want.act, want.tone)):
-            config = replace(self.config, realized=self.config.steered)
-            return replace(self, config=config, want=want).choose(dialogue, candidates)
+            return replace(self, config=self.config.for_steering(), want=want).choose(dialogue, candidates)
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()

@@ -1,7 +1,7 @@
 """How much each judge of a reply counts."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from listenwell.errors import InputError, unknown_name
 
@@ -39,6 +39,8 @@ class ChoiceConfig:
     """How likely the reply does what its plan says, by the annotators."""
     steered: float = 3.0
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
+    steered_faults: float = 2.0
+    """What the weight of every fault is multiplied by then: no plan excuses an invented life."""
     stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
     repeated: float = 12.0
@@ -63,7 +65,7 @@ class ChoiceConfig:
         for name in self.without:
             if name not in JUDGES:
                 raise unknown_name("judge", name, JUDGES)
-        for name in (*JUDGES, "steered"):
+        for name in (*JUDGES, "steered", "steered_faults"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
                 raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")
@@ -71,6 +73,11 @@ class ChoiceConfig:
     def weight(self, judge: str) -> float:
         """How much a judge counts; 0 for one that is left out."""
         return 0.0 if judge in self.without else float(getattr(self, judge))
+
+    def for_steering(self) -> "ChoiceConfig":
+        """The weights for a reply of which somebody asked for a part of the plan."""
+        faults = {name: self.steered_faults * getattr(self, name) for name in FAULTS}
+        return replace(self, realized=self.steered, **faults)
 
     def asked(self) -> tuple[str, ...]:
         """The judges that count."""

@@ -35,7 +35,8 @@ def only(*judges, **weights):
 
 
 def test_every_judge_has_a_weight():
-    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, "steered", "without", "every"}
+    others = {"steered", "steered_faults", "without", "every"}
+    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, *others}
     assert ChoiceConfig().asked() == JUDGES
 
 
@@ -234,3 +235,15 @@ def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
     assert choice.choose(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
     off = only("likelihood", likelihood=1.0, steered=1.5)
     assert Choice(off, annotator=object()).choose(TALK, candidates, want)[0].text == "a"
+
+
+def test_no_plan_excuses_a_fault(monkeypatch):
+    monkeypatch.setattr(module, "realized", lambda annotator, dialogue, candidates, want: [0.2, 0.9])
+    candidates = [Candidate("That is hard."), Candidate("My wife lost hers.")]
+    config = only("invented", "realized", invented=1.0, realized=0.0, steered=1.5, steered_faults=4.0)
+    choice = Choice(replace(config, every=True), annotator=object())
+    scores = {
+        one.text: dict(one.scores)["choice"] for one in choice.choose(TALK, candidates, Factors(tone="joy"))
+    }
+    assert scores == {"That is hard.": -1.5, "My wife lost hers.": 1.5 - 4.0}
+    assert dict(choice.choose(TALK, candidates)[1].scores)["choice"] == -1.0
