@@ -14,7 +14,8 @@ _APOSTROPHES = {whole.replace("'", ""): whole for whole in _WHOLE.split()}
 _WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*")
 _START = re.compile(r"(?:^|[.!?…]+[\"'”’)\]]*\s+)[\"'“‘(\[]*([a-z])")
 SMILES = (":)", ":(", ";)")
-_END = re.compile(r"[\w)\]\"'”’]$")
+_END = re.compile(r"\w[)\]\"'”’]*$")
+"""Words that end without a mark, also inside quotes or brackets."""
 
 
 def tidy(text: str) -> str:

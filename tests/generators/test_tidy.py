@@ -19,6 +19,8 @@ from listenwell.generators.tidy import tidy
         ("oh no... what happened?", "Oh no... What happened?"),
         ("version 3.5 is out", "Version 3.5 is out."),
         ('he said "no"', 'He said "no".'),
+        ('tell her, "i am here."', 'Tell her, "I am here."'),
+        ("that is hard (really!)", "That is hard (really!)"),
         ("NASA didnt call", "NASA didn't call."),
         ("congrats \N{PARTY POPPER}", "Congrats \N{PARTY POPPER}"),
         ("  already fine!  ", "Already fine!"),
