@@ -1,11 +1,14 @@
 """How a planned reply stands in the model's context: dialogue, plan, words; to learn it and to speak it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.generators.base import Prompt
-from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
+from listenwell.generators.chatml import END, START, build_prompt, reply_head, with_short_persona
 from listenwell.generators.plans import PlanTokens
 from listenwell.runtime.text import Vocabulary
 
@@ -52,6 +55,28 @@ class Layout:
     def words(self, text: str, limit: int = 2**20) -> list[int]:
         """A reply's own tokens and its end mark."""
         return [*self.vocabulary.encode(text)[: max(1, limit - 1)], self.vocabulary.special(END)]
+
+    def theirs(self, tokens: Sequence[int]) -> np.ndarray:
+        """Where the other person's words stand, with their end marks: (tokens,) bool."""
+        start, end = (self.vocabulary.special(mark) for mark in (START, END))
+        role = self.vocabulary.encode("user\n")
+        found, inside = np.zeros(len(tokens), bool), False
+        for place, token in enumerate(tokens):  # marks are never a part of what somebody wrote
+            if token == start:
+                inside = list(tokens[place + 1 : place + 1 + len(role)]) == role
+                first = place + 1 + len(role)
+            elif inside:
+                found[place] = place >= first
+                inside = token != end
+        return found
+
+    def situation(self, dialogue: Dialogue, limit: int) -> Laid:
+        """What happened, told after the talk, where the corpus knows it: to understand is to retell."""
+        told = self.words(dialogue.situation or "", limit // 2)
+        head = [self.vocabulary.special(START), *self.vocabulary.encode("situation\n")]
+        prompt = self.prompt(dialogue, limit - len(told) - len(head)).tokens
+        before = [*prompt[: -len(self.head)], *head]
+        return Laid([*before, *told], len(before), len(before), dialogue.situation or "")
 
     @cached_property
     def head(self) -> list[int]:

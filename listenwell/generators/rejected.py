@@ -3,16 +3,17 @@
 The worse reply is the speaker's `own`, sampled for the same context under the same plan (self-play: SPIN,
 Chen et al. 2024, Algorithm 1), or an `other` person's to somebody else, under the same plan: fluent, and
 beside the point. `python -m listenwell.generators.rejected CHECKPOINT …` writes a `Pair` a line, on a bare
-machine too.
+machine too; `contrasts` makes others, which teach a judge of replies.
 """
 
 import argparse
+import hashlib
 import json
 import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -112,6 +113,11 @@ def talk_of(dialogue: Dialogue) -> str:
     return dialogue.id or dialogue.turns[0].text
 
 
+def share_of_talks(pair: Pair) -> float:
+    """Where a pair's talk stands between 0 and 1, by hash: a talk is held out with all of its pairs."""
+    return int(hashlib.sha256(talk_of(pair.context).encode("utf-8", "replace")).hexdigest()[:8], 16) / 2**32
+
+
 class Others:
     """Human replies by their plans, to find one that was meant for somebody else."""
 
@@ -177,7 +183,24 @@ class Own:
         return [one.text if one.tokens <= self._decoding.max_tokens else None for one in worded]
 
 
-def make_pairs(checkpoint: Path, talks: Path, out: Path, settings: Settings) -> Counter[str]:
+Pairing = Callable[[Sequence[Planned], Sequence[int], Own, Others, int], Iterator[Pair]]
+"""All human replies, the places of those that are asked about, who finds worse ones, and a seed."""
+
+
+def speaker_pairs(
+    known: Sequence[Planned], places: Sequence[int], own: Own, others: Others, seed: int
+) -> Iterator[Pair]:
+    """People's replies against the speaker's own, and against those to somebody else."""
+    made = own.replies([known[place] for place in places], places)
+    for place, reply in zip(places, made, strict=True):
+        example, plan = known[place]
+        for source, text in ((OWN, reply), (OTHER, others.find(place, seed))):
+            yield from pair_of(example.context, plan, example.reply.text, text, source)
+
+
+def make_pairs(
+    checkpoint: Path, talks: Path, out: Path, settings: Settings, pairing: Pairing = speaker_pairs
+) -> Counter[str]:
     """Write pairs, or go on where an earlier run was stopped; gives how many there are of each source.
 
     Every batch is a file of its own in OUT.parts until all are there: a kill costs one batch.
@@ -187,6 +210,7 @@ def make_pairs(checkpoint: Path, talks: Path, out: Path, settings: Settings) -> 
         talks: JSONL as `listenwell annotate` writes it.
         out: the file to write.
         settings: how many, and how.
+        pairing: what is set against what.
     """
     if out.exists():
         raise InputError(f"{out} is there already, and finished.", "Name another --out, or remove it.")
@@ -196,7 +220,7 @@ def make_pairs(checkpoint: Path, talks: Path, out: Path, settings: Settings) -> 
     drawn = np.random.default_rng([settings.seed, 17]).permutation(len(known))
     drawn = drawn[: settings.count or None]
     parts = out.with_name(f"{out.name}.parts")
-    _claim(parts, saved, talks, settings)
+    _claim(parts, saved, talks, settings, pairing)
     runtime = cast("TorchRuntime", runtime_of(saved, Engine("torch")))
     runtime.use_gpu()
     own, others = Own(runtime, settings), Others(known)
@@ -208,25 +232,23 @@ def make_pairs(checkpoint: Path, talks: Path, out: Path, settings: Settings) -> 
         if files[-1].exists():
             continue
         batch = places[start : start + settings.rows]
-        made = own.replies([known[place] for place in batch], batch)
         with written_whole(files[-1]) as part:
-            for place, reply in zip(batch, made, strict=True):
-                for pair in _pairs(known[place], reply, others.find(place, settings.seed)):
-                    part.write(pair.to_json().encode() + b"\n")
+            for pair in pairing(known, batch, own, others, settings.seed):
+                part.write(pair.to_json().encode() + b"\n")
         seconds = time.perf_counter() - begun
         print(f"{start + len(batch):,} of {len(places):,} contexts, {seconds:.0f} s", file=sys.stderr)
     return _join(files, out)
 
 
-def _pairs(known: Planned, own: str | None, other: str | None) -> Iterator[Pair]:
-    """What a context gives; a rejected reply with the words of the chosen one teaches nothing."""
-    example, plan = known
+def pair_of(
+    context: Dialogue, plan: Factors, chosen: str | None, rejected: str | None, source: str
+) -> Iterator[Pair]:
+    """A pair, if there are two replies that differ: one with the words of the other teaches nothing."""
+    if chosen is None or rejected is None or _same_words(chosen, rejected):
+        return
     # Only what is read: labels and readings of the turns would make up most of the file.
-    turns = tuple(Turn(turn.speaker, turn.text) for turn in example.context.turns)
-    context = replace(example.context, turns=turns, situation=None, notes=())
-    for source, text in ((OWN, own), (OTHER, other)):
-        if text is not None and not _same_words(text, example.reply.text):
-            yield Pair(context, plan, example.reply.text, text, source)
+    turns = tuple(Turn(turn.speaker, turn.text) for turn in context.turns)
+    yield Pair(replace(context, turns=turns, situation=None, notes=()), plan, chosen, rejected, source)
 
 
 def _join(files: Sequence[Path], out: Path) -> Counter[str]:
@@ -241,10 +263,11 @@ def _join(files: Sequence[Path], out: Path) -> Counter[str]:
     return found
 
 
-def _claim(parts: Path, saved: Checkpoint, talks: Path, settings: Settings) -> None:
+def _claim(parts: Path, saved: Checkpoint, talks: Path, settings: Settings, pairing: Pairing) -> None:
     """Mark a folder as one run's, so that batches of two runs never stand in one file."""
     speaker = hash_files(saved.path(name) for name in saved.sums)
-    mark, text = parts / RUN, dumps({"speaker": speaker, "talks": sha256(talks), **asdict(settings)}) + "\n"
+    made_of = {"speaker": speaker, "talks": sha256(talks), "pairs": pairing.__name__, **asdict(settings)}
+    mark, text = parts / RUN, dumps(made_of) + "\n"
     with disk_errors(parts):
         parts.mkdir(parents=True, exist_ok=True)
         if not mark.exists():
@@ -275,11 +298,11 @@ def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
         raise InputError(f"Cannot read {file}: {error.strerror}.", "Name a file of JSON lines.") from None
 
 
-def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
+def _asked(arguments: Sequence[str] | None, module: str) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m listenwell.generators.rejected",
-        description="Write pairs of a human reply and a worse one, to teach a planned speaker by contrast.",
+        prog=f"python -m {module}",
+        description="Write pairs of a reply and a worse one, to teach by contrast.",
     )
     parser.add_argument("checkpoint", type=Path, help="a planned speaker's checkpoint, or its run's folder")
     parser.add_argument("--annotated", type=Path, required=True, help="folder that holds CORPUS/SPLIT.jsonl")
@@ -293,9 +316,13 @@ def _asked(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    pairing: Pairing = speaker_pairs,
+    module: str = "listenwell.generators.rejected",
+) -> int:
     """Make pairs as the command line says; gives the exit status."""
-    asked = _asked(arguments)
+    asked = _asked(arguments, module)
     import torch
 
     rows = asked.rows if asked.rows is not None else GPU_ROWS if torch.cuda.is_available() else CPU_ROWS
@@ -307,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"Write it: listenwell annotate {asked.corpus} --split {asked.split} --top 1 --out {talks}",
             )
         settings = Settings(asked.count, asked.seed, rows, asked.temperature)
-        found = make_pairs(asked.checkpoint, talks, asked.out, settings)
+        found = make_pairs(asked.checkpoint, talks, asked.out, settings, pairing)
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)
         return 1

@@ -21,6 +21,7 @@ TASKS: "Registry[type[Task]]" = Registry(
         "bag": "listenwell.training.bag:BagTask",
         "ear": "listenwell.training.ears:EarTask",
         "ranker": "listenwell.training.rankers:RankTask",
+        "reader": "listenwell.training.reader:ReaderTask",
     },
 )
 """Name to task; a recipe's `model` takes these."""

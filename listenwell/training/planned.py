@@ -5,6 +5,7 @@ learned without its plan, and a share once more without its context, so that P(y
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from listenwell.errors import RecipeError
 from listenwell.generators.layout import Laid, Layout
 from listenwell.generators.planned import KIND, SHIPPED, known_plans
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, token_words
+from listenwell.generators.rejected import talk_of
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
@@ -144,6 +146,8 @@ class PlannedTask(CausalTask):
         divided = {"divided": HELD_OUT} if any(source.divides for source, _ in self._parts) else {}
         own = {
             "learned": f"plan and words of the listener's replies: {sources}",
+            "learned beside": "the other person's turns" if recipe.learn == "all" else "nothing",
+            "learned situations": f"{100 * recipe.speaker.situations:g} % of those that are known",
             "learned without plan": f"{100 * recipe.speaker.unplanned:g} % of the replies",
             "factors": "gold: the human reply's own plan stands before it; unplanned: none does, and the "
             "chance that one would begin counts against it",
@@ -170,16 +174,37 @@ class PlannedTask(CausalTask):
                     "Lower pairs.sources.",
                 )
             chosen = random.permutation(len(examples))[:count] if count else range(len(examples))
+            # A talk's last reply has the whole talk before it: what is learned of that is learned once.
+            ends = set(
+                {talk_of(example.context): place for place, (example, _) in enumerate(examples)}.values()
+            )
             for place in chosen:
                 example, plan = examples[place]
                 given = None if random.random() < recipe.speaker.unplanned else plan
                 laid = self._layout.example(example, given, limit)
                 # An emotion that nobody knows for certain is read, but not learned.
                 known = recipe.speaker.emotions and example.context.emotion is not None
-                found.append(encoded(laid, laid.plan + (given is not None and not known)))
+                piece = encoded(laid, laid.plan + (given is not None and not known))
+                if int(place) in ends:
+                    found += self._around(example, laid, piece, limit, random)
+                else:
+                    found.append(piece)
                 if random.random() < recipe.alone:
                     alone = self._layout.alone(example.reply.text, limit)
                     found.append(encoded(alone, alone.words))
+        return found
+
+    def _around(
+        self, example: Example, laid: Laid, piece: Encoded, limit: int, random: np.random.Generator
+    ) -> list[Encoded]:
+        """A talk's last reply, with what else is learned of the talk: the other person's turns, and what
+        happened."""
+        found = [piece]
+        if self.recipe.learn == "all":
+            found = [replace(piece, targets=piece.targets | self._layout.theirs(laid.tokens))]
+        if example.context.situation and random.random() < self.recipe.speaker.situations:
+            told = self._layout.situation(example.context, limit)
+            found.append(encoded(told, told.words))
         return found
 
     def _examples(self, source: Source, split: str) -> list[tuple[Example, Any]]:

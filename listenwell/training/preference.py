@@ -5,7 +5,6 @@ context and plan; with the speaker's own replies as the worse ones it is one rou
 al. 2024). `python -m listenwell.generators.rejected` makes the pairs. What is saved is a planned speaker.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +19,7 @@ from listenwell.errors import RecipeError
 from listenwell.files import one_at_a_time
 from listenwell.generators.layout import Laid
 from listenwell.generators.planned import KIND
-from listenwell.generators.rejected import Pair, read_pairs, talk_of
+from listenwell.generators.rejected import Pair, read_pairs, share_of_talks
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.order import Epoch
 from listenwell.training.pair_batch import PairBatch, PairPiece, collate_pairs
@@ -145,7 +144,7 @@ class PreferenceTask(PlannedTask):
         limit = self.recipe.batches.row_tokens // 2  # both replies of a pair stand in one row
         for pair, draw in zip(pairs, draws, strict=True):
             if draw < shares.get(pair.source, 1.0) and pair.chosen != pair.rejected:
-                part = held_out if _place(pair) < recipe.held_out else learned
+                part = held_out if share_of_talks(pair) < recipe.held_out else learned
                 part.append(self._piece(pair, limit))
         if not learned or (recipe.held_out and not held_out):
             raise RecipeError(
@@ -216,8 +215,3 @@ def settings_of(recipe: TrainRecipe) -> PreferenceRecipe:
             f"The metric {recipe.metric} is measured on pairs held out.", "Raise preference.held_out."
         )
     return recipe.preference
-
-
-def _place(pair: Pair) -> float:
-    """Where a pair's talk stands between 0 and 1, by hash: a talk is held out with all of its pairs."""
-    return int(hashlib.sha256(talk_of(pair.context).encode("utf-8", "replace")).hexdigest()[:8], 16) / 2**32

@@ -206,9 +206,12 @@ class SpeakerRecipe:
     plans can speak too."""
     emotions: bool = True
     """Learn to say what the other person feels, where the corpus knows it."""
+    situations: float = 0.0
+    """After this share of the talks, also learn to tell what happened, where the corpus knows it."""
 
     def __post_init__(self) -> None:
         _within("speaker.unplanned", self.unplanned, 0, 1)
+        _within("speaker.situations", self.situations, 0, 1)
 
 
 @dataclass(frozen=True)
