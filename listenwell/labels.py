@@ -68,6 +68,17 @@ EMOTIONS = LabelSet.of(
 )
 """The 32 emotions of EmpatheticDialogues (Rashkin et al. 2019, Figure 2): what the speaker feels."""
 
+PLEASANT = frozenset(
+    LabelSet.of(
+        "pleasant emotion",
+        "anticipating caring confident content excited faithful grateful hopeful impressed joyful prepared "
+        "proud trusting",
+    )
+)
+"""Of the 32 emotions those that are good to feel."""
+MIXED = frozenset({"nostalgic", "sentimental", "surprised"})
+"""Those that can be either; all others are bad to feel."""
+
 GROUP_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "afraid": ("afraid", "terrified", "anxious", "apprehensive"),
@@ -156,6 +167,10 @@ TONE_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 TONES = LabelSet("expressed emotion", tuple(TONE_MEMBERS))
 """CoMAE's 10 emotions a reply can express (EM)."""
 
+GLAD_TONES = frozenset({"admiration", "approval", "gratitude", "joy"})
+GRIM_TONES = frozenset({"anger", "fear", "sadness"})
+"""Expressed emotions that take one side; caring, surprise and neutral take none."""
+
 TONE_OF_GOEMOTION: Mapping[str, str] = MappingProxyType(
     {label: tone for tone, members in TONE_MEMBERS.items() for label in members}
 )
@@ -229,3 +244,11 @@ def mechanism(name: str) -> str:
 def strategy(name: str) -> str:
     """The ESConv strategy for a publisher's spelling such as "Self-disclosure" or "Question"."""
     return STRATEGIES.check(STRATEGY_ALIASES.get(_plain(name), _plain(name)))
+
+
+def contradicts(tone: str, emotion: str) -> bool:
+    """Whether a reply that expresses `tone` takes the wrong side of what somebody feels: gladness at what is
+    bad to feel, grief at what is good to feel."""
+    if emotion in MIXED:
+        return False
+    return tone in (GRIM_TONES if emotion in PLEASANT else GLAD_TONES)

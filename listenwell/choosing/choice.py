@@ -49,7 +49,7 @@ Priors = Callable[[Sequence[str]], Sequence[float]]
 class Choice:
     """Puts candidates in order, the best first.
 
-    A judge without what it needs is passed over: the ranker and `realized` where they are not given,
+    A judge without what it needs is passed over: reader, ranker and `realized` where they are not given,
     likelihood, prior and plan where the speaker put no such scores on the candidates.
     """
 
@@ -61,6 +61,8 @@ class Choice:
     """Where given, who is asked for a prior that the candidates do not have yet."""
     want: Factors | None = None
     """What somebody asked for, if anybody did: then `realized` asks for this alone."""
+    reader: Ranker | None = None
+    """Who reads dialogue and reply together."""
 
     @classmethod
     def load(
@@ -69,24 +71,24 @@ class Choice:
         annotator: "Annotator | None" = None,
         priors: Priors | None = None,
     ) -> "Choice":
-        """With the shipped ranker and annotators, as far as the config asks for them.
+        """With the shipped reader, ranker and annotators, as far as the config asks for them.
 
         Args:
             config: the weights; the default ones without.
             annotator: one that is loaded already and has the heads of `annotators.replies.REPLY_HEADS`.
             priors: the speaker's, if it has any.
         """
-        config, ranker = config or ChoiceConfig(), None
-        if config.weight("ranker"):
-            from listenwell.rankers.selector import Selector
+        from listenwell.rankers.selector import READER, Selector
 
-            ranker = Selector.load()
+        config = config or ChoiceConfig()
+        reader = Selector.load(READER) if config.weight("reader") else None
+        ranker = Selector.load() if config.weight("ranker") else None
         if config.weight("realized") and annotator is None:
             from listenwell.annotators.annotator import Annotator
             from listenwell.annotators.replies import REPLY_HEADS
 
             annotator = Annotator.load(heads=REPLY_HEADS)
-        return cls(config, ranker, annotator, priors=priors)
+        return cls(config, ranker, annotator, priors=priors, reader=reader)
 
     @property
     def key(self) -> str:
@@ -101,6 +103,7 @@ class Choice:
             "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
             f"weakest part that was asked for; faults times {self.config.steered_faults:g}",
             "judges left out": ", ".join(self.config.without) or "none",
+            "reader": f"{self.reader.name}, key {self.reader.key}" if self.reader else "none",
             "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
             "annotator": f"key {self.annotator.key}" if self.annotator else "none",
         }
@@ -160,11 +163,12 @@ class Choice:
         """For each soft judge that was asked, can tell and does not wait, its scores."""
         found: dict[str, Sequence[float | None]] = {}
         given = [dict(one.scores) for one in candidates]
+        asked = {"reader": self.reader, "ranker": self.ranker}
         for judge in SOFT:
             if judge in late or not self.config.weight(judge):
                 continue
-            if judge == "ranker" and self.ranker:
-                found[judge] = self.ranker.scores(dialogue, [one.text for one in candidates]).tolist()
+            if who := asked.get(judge):
+                found[judge] = who.scores(dialogue, [one.text for one in candidates]).tolist()
             else:
                 found[judge] = [scores.get(judge) for scores in given]
         return found

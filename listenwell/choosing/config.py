@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from listenwell.errors import InputError, unknown_name
 
-SOFT = ("ranker", "likelihood", "prior", "plan", "realized")
+SOFT = ("reader", "ranker", "likelihood", "prior", "plan", "realized")
 """Judges whose scores mean something only beside those of the other candidates."""
 FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare", "brief")
 """Judges who find what a reply should not do; what they find is taken off as it is."""
+SHORT = ("bare", "brief")
+"""Faults that a plan can ask for: a question and nothing else is short."""
 JUDGES = (*SOFT, *FAULTS)
 LATE = ("realized", "prior")
 """Soft judges that take as long as a third of the speaking and count little: asked in this order after all
@@ -26,8 +28,12 @@ class ChoiceConfig:
     what the judge found.
     """
 
-    ranker: float = 2.0
-    """How well the reply fits by the trained ranker: it sees the whole dialogue and has the most say."""
+    reader: float = 2.0
+    """How well the reply fits what was said before, by the reader, which learned to tell it from replies that
+    are nearly right: to the opposite feeling, to the last turn alone, to somebody else."""
+    ranker: float = 1.0
+    """How well the reply fits by the trained ranker, which learned to find it among a hundred others: what it
+    is about counts most there, and not whether it takes the right side."""
     likelihood: float = 1.0
     """log P(reply | dialogue, plan) by token: likely replies are better than odd ones."""
     prior: float = 0.1
@@ -37,23 +43,24 @@ class ChoiceConfig:
     """log P(plan | dialogue): replies to likely plans."""
     realized: float = 0.2
     """How likely the reply does what its plan says, by the annotators."""
-    steered: float = 3.0
+    steered: float = 4.5
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
     steered_faults: float = 2.0
-    """What the weight of every fault is multiplied by then: no plan excuses an invented life."""
+    """What the weight of every fault but those of SHORT is multiplied by then: no plan excuses an invented
+    life."""
     stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
     repeated: float = 12.0
     """For the share that was said before, from 0 to 1: above all the soft judges for a whole repetition."""
     copied: float = 3.0
     """For the share of a persona line that is said word for word, from 0 to 1."""
-    invented: float = 5.0
+    invented: float = 8.0
     """For each claim about the listener's life that its persona does not hold."""
     unfinished: float = 3.0
     """For a reply that stops in the middle."""
     bare: float = 1.0
     """For a bare question that would fit any talk."""
-    brief: float = 2.0
+    brief: float = 4.0
     """For the share of words that a short reply lacks, from 0 to 1."""
     without: tuple[str, ...] = ()
     """Judges that are left out, by name: for ablations."""
@@ -76,7 +83,7 @@ class ChoiceConfig:
 
     def for_steering(self) -> "ChoiceConfig":
         """The weights for a reply of which somebody asked for a part of the plan."""
-        faults = {name: self.steered_faults * getattr(self, name) for name in FAULTS}
+        faults = {name: self.steered_faults * getattr(self, name) for name in FAULTS if name not in SHORT}
         return replace(self, realized=self.steered, **faults)
 
     def asked(self) -> tuple[str, ...]:

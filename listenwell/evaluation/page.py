@@ -40,6 +40,7 @@ _TITLES = {
     "perplexity": "Perplexity of the reference replies",
     "understanding": "Understanding: emotions, intents, acts and mechanisms",
     "ranking": "Ranking: choosing the true reply",
+    "reading": "Reading: a fitting reply, and one that is nearly right",
     "persona sentences": "Ranking with more and fewer persona sentences",
     "swapped share": "Does a persona help more where talks are empathetic?",
     "transfer": "Ranking on a corpus that was not learned from",

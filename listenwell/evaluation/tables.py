@@ -42,6 +42,7 @@ GROUPS = {
     "ranking": "Finding the true reply among 100 (shuffled pool)",
     "gain": "Gains",
     "ranking_hard": "The same among neighbours (unshuffled pool, harder)",
+    "reading": "Taking the wrong one of two replies",
     "ranking_cost": "What a ranker costs",
     "other": "Other figures",
 }

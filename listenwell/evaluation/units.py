@@ -41,6 +41,27 @@ class Metric:
         return f"{value:.{self.decimals}f}".replace("-", "−")
 
 
+def _reading() -> list[Metric]:
+    """Metrics of who tells a fitting reply from one that is nearly right."""
+    kinds = {
+        "again": "what was said earlier in the talk",
+        "other": "what a person said to somebody else",
+        "elsewhere": "what the speaker said to somebody else",
+        "mistaken": "what the speaker says to the opposite feeling",
+        "forgot": "what the speaker says to the last turn alone",
+    }
+    every = Metric(
+        "pair_errors", "all", PERCENT, "reading", better="lower", note="the wrong one of two replies is taken"
+    )
+    return [
+        every,
+        *(
+            Metric(f"pair_errors {kind}", kind, PERCENT, "reading", better="lower", note=f"it is {what}")
+            for kind, what in kinds.items()
+        ),
+    ]
+
+
 def _planning() -> list[Metric]:
     """Metrics of what a speaker means to do before it speaks (CoMAE's Table 4)."""
     share = "in how many of the replies that is so"
@@ -227,6 +248,7 @@ METRICS: dict[str, Metric] = {
         Metric("R@10 unshuffled", "R@10, neighbours", PERCENT, "ranking_hard"),
         Metric("R@50 unshuffled", "R@50, neighbours", PERCENT, "ranking_hard"),
         Metric("MRR unshuffled", "MRR, neighbours", PERCENT, "ranking_hard"),
+        *_reading(),
         Metric(
             "time_ratio",
             "time",

@@ -20,29 +20,9 @@ import numpy as np
 
 from listenwell.dialogue import Example, Factors
 from listenwell.generators.rejected import OTHER, Others, Own, Pair, Planned, main, pair_of, talk_of
-from listenwell.labels import EMOTIONS
+from listenwell.labels import EMOTIONS, MIXED, PLEASANT
 
 AGAIN, MISTAKEN, FORGOT, ELSEWHERE = "again", "mistaken", "forgot", "elsewhere"
-PLEASANT = frozenset(
-    {
-        "anticipating",
-        "caring",
-        "confident",
-        "content",
-        "excited",
-        "faithful",
-        "grateful",
-        "hopeful",
-        "impressed",
-        "joyful",
-        "prepared",
-        "proud",
-        "trusting",
-    }
-)
-"""Of the 32 emotions those that are good to feel."""
-MIXED = frozenset({"nostalgic", "sentimental", "surprised"})
-"""Those that can be either; they are nobody's opposite."""
 _FAR = 10_000_000
 """Apart from each other: the numbers that fix what is drawn for one place."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from listenwell.dialogue import Factors, Scored
 from listenwell.generators.plans import CHOICES, LEVELS, SETS, PlanTokens
-from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES, contradicts
 from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
@@ -36,6 +36,8 @@ class Draw:
     """What it gains besides for interpretation."""
     aimless: float = 0.0
     """What a plan loses, in nats, for the act `others`: none of those that a listener could mean."""
+    contrary: float = 0.0
+    """What it loses for a tone on the wrong side of what is felt (`labels.contradicts`)."""
     beam: int = len(SETS) * len(ACTS)
     """Of so many of the likeliest mechanisms, and of those with an act, what follows is looked at."""
 
@@ -210,7 +212,8 @@ def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
         how.lean * len(mechanisms)
         + how.interpret * (INTERPRETATION in mechanisms)
         - how.aimless * (act == OTHERS)
-        for mechanisms, act, _ in plans
+        - how.contrary * contradicts(tone, emotion)
+        for mechanisms, act, tone in plans
     ]
     scores = (np.array([table[plan] for plan in plans]) + leaning) / how.temperature
     # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).

@@ -7,79 +7,24 @@ width). Replies are matched in groups of like length.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from listenwell.annotators.inference import CPU_TOKENS, like_lengths
-from listenwell.annotators.light_encoder import (
-    Arrays,
-    base_folder,
-    check_shapes,
-    load_arrays,
-    load_light_encoder,
-    runs_on_onnx,
-)
-from listenwell.checkpoint import Checkpoint, open_checkpoint
-from listenwell.rankers.config import HEADS, INNER, KIND, LAYERS, PARTS, PRECISION, WIDTH, RankerConfig
-from listenwell.rankers.inputs import Inputs, Text, stacked
+from listenwell.annotators.light_encoder import Arrays, base_folder, check_shapes, runs_on_onnx
+from listenwell.checkpoint import open_checkpoint
+from listenwell.rankers.config import KIND, PARTS, PRECISION, RankerConfig
+from listenwell.rankers.inputs import Inputs, Text
+from listenwell.rankers.light_bodies import Body, load_body
+from listenwell.rankers.light_cross import LightCross
 from listenwell.records import build
-from listenwell.runtime.names import WHOLE
 from listenwell.runtime.products import product
 from listenwell.runtime.text import Vocabulary
 
-if TYPE_CHECKING:
-    from listenwell.runtime.onnx.encoder import OnnxEncoder
-
 States = list[np.ndarray]
 """For each text (words, width) float32."""
-TRANSFORMER = {
-    "model_type": "bert",
-    "hidden_size": WIDTH,
-    "num_hidden_layers": LAYERS,
-    "num_attention_heads": HEADS,
-    "intermediate_size": INNER,
-    "max_position_embeddings": 512,
-    "layer_norm_eps": 1e-12,
-}
-"""The body that has no base model, as `bodies.make_body` makes it."""
-_VECTORS = "body.vectors.weight"
 _REPLY_TOKENS = 1024
 """Words of replies, padding included, that are matched at once; some ten MB with a long context."""
-
-
-class Body(Protocol):
-    """What makes states of words."""
-
-    width: int
-
-    def __call__(self, texts: Sequence[Text]) -> np.ndarray:
-        """(texts, longest, width) float32; what stands in padding means nothing."""
-        ...
-
-
-class EncoderBody:
-    """The states of a BERT's last layer."""
-
-    def __init__(self, encoder: "OnnxEncoder") -> None:
-        self._encoder, self.width = encoder, encoder.width
-
-    def __call__(self, texts: Sequence[Text]) -> np.ndarray:
-        """(texts, longest, width)"""
-        rows = stacked(texts)
-        places = np.broadcast_to(np.arange(rows["tokens"].shape[1]), rows["tokens"].shape)
-        return self._encoder.states(rows["tokens"], rows["types"], places, rows["parts"] > 0)
-
-
-class WordBody:
-    """The vectors of the words alone."""
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self._vectors, self.width = vectors, vectors.shape[1]
-
-    def __call__(self, texts: Sequence[Text]) -> np.ndarray:
-        """(texts, longest, width)"""
-        return np.asarray(self._vectors[stacked(texts)["tokens"]])
 
 
 class LightRanker(ABC):
@@ -90,6 +35,9 @@ class LightRanker(ABC):
         body: makes states.
         weights: the ranker's own, by the names of a checkpoint.
     """
+
+    reads_pairs = False
+    """Whether persona, context and reply are read as one text."""
 
     def __init__(self, config: RankerConfig, body: Body, weights: Arrays) -> None:
         self.config, self.body, self.weights = config, body, weights
@@ -102,7 +50,7 @@ class LightRanker(ABC):
 
     @classmethod
     @abstractmethod
-    def shapes(cls, config: RankerConfig) -> dict[str, tuple[int, ...]]:
+    def shapes(cls, config: RankerConfig, width: int) -> dict[str, tuple[int, ...]]:
         """The weights that such a ranker has beside its body's."""
 
     @abstractmethod
@@ -189,7 +137,7 @@ class LightBi(LightRanker):
     gives_vectors = True
 
     @classmethod
-    def shapes(cls, config: RankerConfig) -> dict[str, tuple[int, ...]]:
+    def shapes(cls, config: RankerConfig, width: int) -> dict[str, tuple[int, ...]]:
         """The scale of cosines."""
         return {"scale": ()} if config.bi.cosine else {}
 
@@ -218,7 +166,7 @@ class LightCobert(LightRanker):
         return self.config.cobert.vectors > 0
 
     @classmethod
-    def shapes(cls, config: RankerConfig) -> dict[str, tuple[int, ...]]:
+    def shapes(cls, config: RankerConfig, width: int) -> dict[str, tuple[int, ...]]:
         """A weight for each part, of context and of persona, and the attention's sharpness."""
         return {"weights": (2, len(PARTS)), "sharpness": ()} if config.cobert.weighted else {}
 
@@ -287,7 +235,11 @@ class LightCobert(LightRanker):
         return found
 
 
-LIGHT: dict[str, type[LightRanker]] = {"bi": LightBi, "cobert": LightCobert}
+LIGHT: dict[str, type[LightBi] | type[LightCobert] | type[LightCross]] = {
+    "bi": LightBi,
+    "cobert": LightCobert,
+    "cross": LightCross,
+}
 """By the names of `rankers.RANKERS`; all others need torch."""
 
 
@@ -305,7 +257,7 @@ def runs_light(config: RankerConfig, weights: Path | None = None) -> bool:
 
 def load_light_ranker(
     folder: Path, weights: Path | None = None, precision: str = PRECISION
-) -> tuple[LightRanker, Inputs]:
+) -> tuple[LightRanker | LightCross, Inputs]:
     """A ranker from its checkpoint, and what makes its inputs.
 
     Args:
@@ -316,20 +268,10 @@ def load_light_ranker(
     saved = open_checkpoint(folder, KIND)
     config = build(RankerConfig, saved.config())
     base = base_folder(config.base, weights)
-    body, own = _load_body(saved, config, base, precision)
-    check_shapes(saved, own, LIGHT[config.model].shapes(config))
-    return LIGHT[config.model](config, body, own), Inputs(Vocabulary.from_folder(base), config)
-
-
-def _load_body(saved: Checkpoint, config: RankerConfig, base: Path, precision: str) -> tuple[Body, Arrays]:
-    """The body, and the weights that are not its own."""
-    if config.body == "words":
-        own = load_arrays(saved, WHOLE)
-        return WordBody(own.pop(_VECTORS)), own
-    shape = TRANSFORMER if config.body == "transformer" else None
-    encoder, own = load_light_encoder(saved, base, precision, "body.encoder.", shape)
-    config.check_room(encoder.positions)
-    return EncoderBody(encoder), own
+    kind = LIGHT[config.model]
+    body, own = load_body(saved, config, base, precision, kind.reads_pairs)
+    check_shapes(saved, own, kind.shapes(config, body.width))
+    return kind(config, body, own), Inputs(Vocabulary.from_folder(base), config)
 
 
 def _rows(states: States) -> tuple[np.ndarray, np.ndarray]:

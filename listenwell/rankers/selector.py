@@ -14,6 +14,8 @@ from listenwell.rankers.witness import RankerWitness, Witness
 from listenwell.runtime.engines import AUTO
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "ranker"
+READER = SHIPPED.parent / "reader"
+"""The cross-encoder that judges a speaker's candidates."""
 
 
 class Selector:

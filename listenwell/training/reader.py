@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from listenwell.errors import RecipeError
+from listenwell.evaluation.reading import ERRORS, READING, errors_by_kind
 from listenwell.generators.rejected import Pair, read_pairs, share_of_talks
 from listenwell.rankers.base import Ranker, States, Words
 from listenwell.rankers.cross import CrossEncoder
@@ -19,9 +20,6 @@ from listenwell.rankers.inputs import Text, stacked
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.rankers import RankTask
 from listenwell.training.recipe import PreferenceRecipe, TrainRecipe
-
-ERRORS = "pair_errors"
-"""In percent of the pairs held out, those whose wrong reply has the higher score."""
 
 AT_ONCE = 128
 """Pairs that are measured together."""
@@ -33,8 +31,6 @@ class ReaderPiece:
 
     context: Text
     replies: tuple[Text, Text]
-    source: str
-    """In which way the second is wrong."""
 
     weight = 1
 
@@ -76,7 +72,7 @@ class ReaderTask(RankTask):
     """A cross-encoder and the pairs it learns from."""
 
     metrics = (ERRORS,)  # type: ignore[assignment]
-    counted = "pairs"
+    table, counted = READING, "pairs"
     collate = staticmethod(collate)  # type: ignore[assignment]
 
     def __init__(
@@ -96,6 +92,7 @@ class ReaderTask(RankTask):
                 "Make more pairs, or change preference.held_out.",
             )
         self._learned, self._held_out = self._read(learned), self._read(held_out)
+        self._held_out_pairs = held_out
 
     def pieces(self) -> Sequence[ReaderPiece]:  # type: ignore[override]
         """The pairs that are learned from."""
@@ -115,13 +112,8 @@ class ReaderTask(RankTask):
                 batch = collate(some, [[place] for place in range(len(some))], 0)
                 margins.append(self._margins(batch).float().cpu())
         self.model.train()
-        wrong = (torch.cat(margins) <= 0).numpy()
-        sources = np.array([piece.source for piece in self._held_out])
-        by_kind = {
-            f"{ERRORS} {source}": 100 * float(wrong[sources == source].mean())
-            for source in sorted(set(sources.tolist()))
-        }
-        return {ERRORS: 100 * float(wrong.mean()), **by_kind, "pairs": float(len(wrong))}
+        found = errors_by_kind(self._held_out_pairs, torch.cat(margins).numpy())
+        return {**found, "pairs": float(len(self._held_out))}
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The pairs."""
@@ -129,7 +121,7 @@ class ReaderTask(RankTask):
 
     def conditions(self) -> dict[str, str]:
         """How the reader was taught and measured."""
-        config, kinds = self.model.config, sorted({piece.source for piece in self._learned})
+        config, kinds = self.model.config, sorted({pair.source for pair in self._held_out_pairs})
         return {
             "ranker": f"{config.model}, as a reader",
             "reads": f"{config.turns} turns, no persona",
@@ -161,8 +153,8 @@ class ReaderTask(RankTask):
         chosen = inputs.replies([pair.chosen for pair in pairs])
         rejected = inputs.replies([pair.rejected for pair in pairs])
         return [
-            ReaderPiece(context, (fitting, wrong), pair.source)
-            for pair, context, fitting, wrong in zip(pairs, contexts, chosen, rejected, strict=True)
+            ReaderPiece(context, (fitting, wrong))
+            for context, fitting, wrong in zip(contexts, chosen, rejected, strict=True)
         ]
 
 

@@ -159,6 +159,25 @@ def test_the_ranker_is_asked_once_and_passed_over_where_it_is_not():
     assert ranker.asked == 1
 
 
+def test_the_reader_is_a_judge_of_its_own_beside_the_ranker():
+    candidates = [Candidate("a"), Candidate("bbb"), Candidate("cc")]
+
+    class Backwards(Lengths):
+        name, key = "backwards", "b"
+
+        def scores(self, dialogue, replies):
+            return -super().scores(dialogue, replies)
+
+    choice = Choice(only("reader", "ranker"), Lengths(), reader=Backwards())
+    found = choice.choose(TALK, candidates)
+    assert [one.text for one in found] == ["a", "cc", "bbb"]  # it weighs more
+    assert dict(found[0].scores)["reader"] == -1 and dict(found[0].scores)["ranker"] == 1
+    assert choice.conditions()["reader"] == "backwards, key b"
+    without = Choice(replace(only("reader", "ranker"), without=("reader",)), Lengths(), reader=Backwards())
+    assert [one.text for one in without.choose(TALK, candidates)] == ["bbb", "cc", "a"]
+    assert "reader" not in dict(without.choose(TALK, candidates)[0].scores)
+
+
 def test_equal_words_are_merged_and_equal_scores_keep_their_order():
     candidates = [
         Candidate("Oh no!", scores=(("likelihood", -1.0),)),
@@ -182,7 +201,7 @@ def test_one_candidate_or_none():
 def test_unknown_judges_and_wrong_weights_are_errors():
     with pytest.raises(UnknownNameError, match="'ranker'"):
         ChoiceConfig(without=("rankr",))
-    with pytest.raises(UnknownNameError, match=r"Known: ranker, likelihood"):
+    with pytest.raises(UnknownNameError, match=r"Known: reader, ranker, likelihood"):
         ChoiceConfig(without=("xyz",))
     for weight in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="The weight of stock"):
@@ -191,7 +210,7 @@ def test_unknown_judges_and_wrong_weights_are_errors():
 
 def test_results_name_what_moves_a_choice():
     choice = Choice(only("ranker", "stock"), Lengths())
-    assert choice.conditions()["judges"] == "ranker 2, stock 0.7"
+    assert choice.conditions()["judges"] == "ranker 1, stock 0.7"
     assert choice.conditions()["ranker"] == "lengths, key k"
     assert choice.key == Choice(only("ranker", "stock"), Lengths()).key
     others = [Choice(only("ranker"), Lengths()), Choice(only("ranker", "stock"))]

@@ -6,7 +6,7 @@ import pytest
 from listenwell.dialogue import Factors, Scored
 from listenwell.generators.planner import Draw, Planner, mechanism_chances
 from listenwell.generators.plans import CHOICES, SETS, PlanTokens
-from listenwell.labels import ACTS, EMOTIONS, TONES
+from listenwell.labels import ACTS, EMOTIONS, TONES, contradicts
 from listenwell.runtime.torch_engine import TorchRuntime
 
 
@@ -159,3 +159,12 @@ def test_a_draw_can_lean_to_interpretation(planner, prompt):
     assert {one.plan for one in plain} == {one.plan for one in leaning}
     assert ["interpretation" in one.plan.mechanisms for one in leaning] == [True] * 4 + [False] * 4
     assert "interpretation" in leaning[0].plan.mechanisms
+
+
+def test_a_draw_keeps_to_the_side_of_what_is_felt(planner, prompt):
+    state, want = planner.runtime.prefill(prompt), Factors("devastated", (), "acknowledging")
+    plain, kept = (planner.draw(state, [want], [3], Draw(10, contrary=nats))[0] for nats in (0.0, 40.0))
+    assert {one.plan for one in plain} == {one.plan for one in kept}
+    glad = [contradicts(one.plan.tone, "devastated") for one in kept]
+    assert glad == [False] * 6 + [True] * 4  # they are drawn last, if at all
+    assert [contradicts(one.plan.tone, "devastated") for one in plain] != glad

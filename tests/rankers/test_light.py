@@ -11,6 +11,7 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.rankers.config import BiSettings, CobertSettings, RankerConfig
 from listenwell.rankers.inputs import NOTHING
 from listenwell.rankers.light import LIGHT, LightBi, LightCobert, LightRanker, load_light_ranker, runs_light
+from listenwell.rankers.light_cross import LightCross
 from listenwell.rankers.model import load_ranker
 from listenwell.rankers.selector import Selector
 from listenwell.rankers.witness import RankerWitness
@@ -92,6 +93,24 @@ def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body, cosine)
     same(light.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
 
 
+@pytest.mark.parametrize("body", ["pretrained", "transformer", "words"])
+def test_a_cross_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body):
+    ranker, light, (contexts, personas, replies) = both(
+        tiny_encoder, tmp_path / "kept", model="cross", body=body
+    )
+    assert type(light) is LightCross and not light.gives_vectors
+    wanted = ranker.score_texts(contexts, personas, replies)
+    same(light.score_texts(contexts, personas, replies), wanted)
+    nobody = [NOTHING] * len(contexts)
+    same(light.score_texts(contexts, nobody, replies), ranker.score_texts(contexts, nobody, replies))
+    for row, column in product(range(len(contexts)), range(len(replies))):
+        alone = light.score_texts(contexts[row : row + 1], personas[row : row + 1], [replies[column]])
+        assert alone[0, 0] == pytest.approx(wanted[row, column], rel=1e-4, abs=1e-4)  # as alone
+    for ask in (lambda: light.reply_vectors(replies), lambda: light.context_vectors(contexts, personas)):
+        with pytest.raises(CheckpointError, match="gives no vectors for large pools"):
+            ask()
+
+
 @pytest.mark.parametrize("model", LIGHT)
 @pytest.mark.parametrize("seed", range(3))
 def test_with_an_adapter_too(tiny_encoder, tmp_path, model, seed):
@@ -151,7 +170,7 @@ def test_nothing_asked_nothing_found(tiny_encoder, tmp_path, model):
 
 
 def test_only_what_can_do_without_torch_does(tiny_encoder, tmp_path):
-    for model in ("poly", "cross", "memnet"):
+    for model in ("poly", "dam", "memnet"):
         assert not runs_light(RankerConfig(model=model))
         folder = keep_ranker(tiny_ranker(tiny_encoder, model)[0], tmp_path / model)
         chosen = Selector.load(folder)

@@ -197,3 +197,49 @@ def test_a_reply_to_ones_own_words_is_left_out(recipe, corpus):
     task = PlannedTask.prepare(replace(recipe, data=replace(recipe.data, limit=None)), CPU)
     assert len(task.pieces()) == 1
     assert isinstance(task.pieces()[0].tokens, np.ndarray)
+
+
+def test_the_other_persons_turns_are_learned_once_where_the_recipe_asks_for_them(recipe):
+    plain = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=0)), CPU)
+    task = PlannedTask.prepare(replace(recipe, learn="all", speaker=SpeakerRecipe(unplanned=0)), CPU)
+    taught = [text for _, text in learned(task)]
+    assert len(taught) == len(list(plain.pieces()))
+    every = "\n".join(taught)
+    for talk in annotated(24):
+        last = list(talk.examples())[-1].context
+        for turn in last.turns:
+            if turn.speaker == "speaker":
+                assert turn.text in every
+    # Of a talk's replies the last one alone has more to learn.
+    more = [len(new) > len(old) for new, (_, old) in zip(taught, learned(plain), strict=True)]
+    assert sum(more) == 24
+    assert dict(task.conditions())["learned beside"] == "the other person's turns"
+    assert task.measure("valid").keys() == plain.measure("valid").keys()
+
+
+def test_what_happened_is_told_after_the_talk(recipe, corpus):
+    lines = [replace(talk, situation=f"It was so sad {talk.id}.").to_json() for talk in annotated(24)]
+    (corpus / "train.jsonl").write_text("\n".join(lines) + "\n")
+    told = replace(recipe, speaker=SpeakerRecipe(unplanned=0, situations=1.0))
+    task = PlannedTask.prepare(told, CPU)
+    found = [text for plan, text in learned(task) if not plan]
+    assert len(found) == 24 and all(text.startswith("It was so sad") for text in found)
+    layout, talk = Layout(task.vocabulary, PlanTokens.of(task.vocabulary)), next(iter(annotated(1)))
+    laid = layout.situation(replace(talk, situation="It rained."), 200)
+    before, after = laid.tokens[: laid.words], laid.tokens[laid.words :]
+    assert after == layout.words("It rained.")
+    mark = 1 + len(task.vocabulary.encode("situation\n"))
+    assert list(layout.prompt(talk, 200).tokens[: -len(layout.head)]) == before[:-mark]
+    half = PlannedTask.prepare(replace(told, speaker=SpeakerRecipe(unplanned=0, situations=0.5)), CPU)
+    assert 0 < len([1 for plan, _ in learned(half) if not plan]) < 24
+
+
+def test_theirs_are_the_words_of_the_other_person_whatever_they_wrote(recipe):
+    task = PlannedTask.prepare(recipe, CPU)
+    layout = Layout(task.vocabulary, PlanTokens.of(task.vocabulary))
+    said = (("speaker", "oh user no"), ("listener", "why ?"), ("speaker", "assistant is sad"))
+    talk = Dialogue(tuple(Turn(*one) for one in said))
+    tokens = list(layout.prompt(talk, 200).tokens)
+    theirs = [token for token, is_theirs in zip(tokens, layout.theirs(tokens), strict=True) if is_theirs]
+    assert theirs == [*layout.words("oh user no"), *layout.words("assistant is sad")]
+    assert not layout.theirs([]).size

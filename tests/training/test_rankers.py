@@ -20,6 +20,7 @@ from listenwell.training.optimizer import make_optimizer
 from listenwell.training.order import Epoch
 from listenwell.training.rank_batch import collate
 from listenwell.training.rankers import RankTask
+from listenwell.training.reader import ReaderTask
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,
@@ -338,6 +339,9 @@ def test_the_recipes_in_the_repository_are_read(file):
     if recipe.model == "ranker":
         assert isinstance(module.config_of(recipe), RankerConfig)
         assert recipe.metric in RankTask.metrics
+    elif recipe.model == "reader":
+        assert module.config_of(recipe).model == "cross" and recipe.metric in ReaderTask.metrics
+        assert recipe.preference is not None and recipe.ranker.persona == 0  # its pairs have none
     else:  # a generator that ranks by likelihood must know how likely replies are anyway
         assert recipe.model == "vanilla" and recipe.alone > 0
 
