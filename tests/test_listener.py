@@ -9,9 +9,8 @@ from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.generators.base import Speech
 from listenwell.listener import MAX_CHARACTERS, Asked
 from listenwell.places import Verdict
-from listenwell.rankers.config import CobertSettings
 from listenwell.rankers.selector import Selector
-from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
+from tests.rankers.tiny_rankers import ship_tiny
 
 
 @dataclass
@@ -194,11 +193,7 @@ POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "gr
 
 @pytest.fixture
 def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
-    """A tiny ranker stands where the shipped one is."""
-    ranker, _ = tiny_ranker(tiny_encoder, cobert=CobertSettings(vectors=0.5))
-    monkeypatch.setattr(
-        "listenwell.rankers.selector.SHIPPED", keep_ranker(ranker, tmp_path / "shipped ranker")
-    )
+    ship_tiny(tiny_encoder, tmp_path, monkeypatch)
     return Selector.load()
 
 
@@ -214,6 +209,7 @@ def settings(tiny_llama, tmp_path):
 def test_of_several_replies_the_shipped_ranker_chooses(shipped, settings):
     listener = Listener.load(candidates=5, **settings)
     assert isinstance(listener.choose, Choice) and listener.choose.ranker.key == shipped.key
+    assert listener.choose.reader.name == "cross"
     pieces = []
     reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
     unchosen = Listener.load(candidates=5, **settings | {"without": ("understand", "choose")})
@@ -261,8 +257,9 @@ def test_without_a_choice_the_first_of_several_is_said_and_heard(settings):
     assert len(reply.candidates) == 3
 
 
-def test_a_missing_ranker_is_a_clear_error(settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("listenwell.rankers.selector.SHIPPED", tmp_path / "none")
+@pytest.mark.parametrize("name", ["SHIPPED", "READER"])
+def test_a_missing_judge_is_a_clear_error(shipped, settings, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(f"listenwell.rankers.selector.{name}", tmp_path / "none")
     with pytest.raises(CheckpointError, match="no such folder"):
         Listener.load(candidates=2, **settings)
 

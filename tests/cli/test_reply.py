@@ -7,8 +7,7 @@ from listenwell.cli import app
 from listenwell.cli.terminal import one_line
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import ListenwellError
-from listenwell.rankers.config import CobertSettings
-from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
+from tests.rankers.tiny_rankers import ship_tiny
 
 KEYS = ["reply", "model", "seed", "emotion", "plan", "candidates", "safety", "timings"]
 
@@ -146,10 +145,8 @@ POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "\x
 
 @pytest.fixture
 def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
-    """A tiny ranker stands where the shipped one is; nobody hears emotions, whose encoder is the real one."""
-    ranker, _ = tiny_ranker(tiny_encoder, cobert=CobertSettings(vectors=0.5))
-    folder = keep_ranker(ranker, tmp_path / "shipped ranker")
-    monkeypatch.setattr("listenwell.rankers.selector.SHIPPED", folder)
+    """Nobody hears emotions: the encoder for that is the real one."""
+    ship_tiny(tiny_encoder, tmp_path, monkeypatch)
     monkeypatch.setattr("listenwell.listener._annotators", lambda off: None)
 
 

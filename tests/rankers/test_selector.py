@@ -44,7 +44,7 @@ def test_candidates_are_put_in_order_with_their_scores():
 
 
 def test_scores_are_the_witnesss(tiny_encoder, tmp_path):
-    folder = keep_ranker(tiny_ranker(tiny_encoder, "cross")[0], tmp_path / "kept")
+    folder = keep_ranker(tiny_ranker(tiny_encoder, "poly")[0], tmp_path / "kept")
     chosen, witness = Selector.load(folder), RankerWitness.load(folder)
     assert (chosen.name, chosen.key) == (witness.name, witness.key)
     found = chosen.scores(TALKS[1], REPLIES)

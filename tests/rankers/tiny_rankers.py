@@ -4,7 +4,7 @@ import torch
 
 from listenwell import checkpoint
 from listenwell.dialogue import Dialogue, Persona, Turn
-from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.config import CobertSettings, RankerConfig
 from listenwell.rankers.inputs import Inputs
 from listenwell.rankers.model import KIND, make_ranker, save_ranker
 from listenwell.runtime.text import Vocabulary
@@ -53,6 +53,15 @@ def keep_ranker(ranker, folder):
     with checkpoint.writing(folder, KIND) as place:
         save_ranker(ranker, place)
     return folder
+
+
+def ship_tiny(encoder, folder, monkeypatch):
+    """A tiny ranker and a tiny reader stand where the shipped ones are."""
+    ranker = tiny_ranker(encoder, cobert=CobertSettings(vectors=0.5))[0]
+    reader = tiny_ranker(encoder, "cross", persona=0)[0]
+    for name, made in (("SHIPPED", ranker), ("READER", reader)):
+        place = keep_ranker(made, folder / f"tiny {name.lower()}")
+        monkeypatch.setattr(f"listenwell.rankers.selector.{name}", place)
 
 
 def texts(inputs, talks=TALKS, replies=REPLIES):
