@@ -6,6 +6,7 @@ reader learns from such pairs, a ranker from whole pools: what each of them over
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,30 +40,32 @@ def errors_by_kind(pairs: Sequence[Pair], margins: np.ndarray) -> dict[str, floa
     return {ERRORS: 100 * float(wrong.mean()), **by_kind}
 
 
-def evaluate_reading(witness: Witness, system: str, file: Path, split: str) -> Result:
+def evaluate_reading(witness: Witness, system: str, file: Path, corpus: str, split: str) -> Result:
     """One row of the ledger.
 
     Args:
         witness: a reader or any other ranker.
         system: the row's name.
         file: the pairs.
-        split: what they were made from.
+        corpus: what they were made from.
+        split: which part of it.
     """
     pairs = read_pairs(file)
+    kinds = Counter(pair.source for pair in pairs)  # who made them, the file does not say
     scores = [witness.score([pair.context], [pair.chosen, pair.rejected])[0] for pair in pairs]
     figures = errors_by_kind(pairs, np.array([fitting - wrong for fitting, wrong in scores]))
     return Result(
         task=READING,
         system=system,
         metrics=tuple(figures.items()),
-        corpus="empathetic_dialogues",
+        corpus=corpus,
         split=split,
         count=len(pairs),
         data=hash_files([file]),
         units=units(tuple(figures)),
         conditions=(
             ("judge", witness.name),
-            ("pairs", "made by the shipped speaker and from people's replies"),
+            ("pairs", ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))),
         ),
         checkpoint=witness.key,
         **surroundings(),  # type: ignore[arg-type]
@@ -75,11 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("pairs", type=Path, help="JSONL of listenwell.generators.contrasts")
     parser.add_argument("--ranker", type=Path, default=READER, help="a run, or a checkpoint")
     parser.add_argument("--system", default="reader", help="the row's name")
-    parser.add_argument("--split", default="test", help="what the pairs were made from")
+    parser.add_argument("--corpus", default="empathetic_dialogues", help="what the pairs were made from")
+    parser.add_argument("--split", default="test", help="which part of it")
     parser.add_argument("--keep", type=Path, required=True, help="the folder for the result")
     asked = parser.parse_args(arguments)
     try:
-        result = evaluate_reading(load_witness(asked.ranker), asked.system, asked.pairs, asked.split)
+        witness = load_witness(asked.ranker)
+        result = evaluate_reading(witness, asked.system, asked.pairs, asked.corpus, asked.split)
         write_result(result, asked.keep / file_name(result))
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)

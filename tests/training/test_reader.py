@@ -73,10 +73,12 @@ def test_a_reader_is_measured_on_pairs_beside_any_other_ranker(recipe, tmp_path,
         "--keep",
         str(tmp_path / "kept"),
     ]
-    assert reading.main([*arguments, "--system", "a reader"]) == 0
+    assert reading.main([*arguments, "--system", "a reader", "--corpus", "mine", "--split", "valid"]) == 0
     (file,) = (tmp_path / "kept").glob("*.json")
     found = json.loads(file.read_text())
     assert (found["task"], found["system"], found["count"]) == ("reading", "a reader", 40)
+    assert (found["corpus"], found["split"]) == ("mine", "valid")
+    assert found["conditions"]["pairs"] == "30 mistaken, 10 other"
     assert set(found["metrics"]) == {"pair_errors", "pair_errors mistaken", "pair_errors other"}
     assert reading.main(["none.jsonl", *arguments[1:]]) == 1
     assert "Cannot read none.jsonl" in capsys.readouterr().err
