@@ -1,7 +1,8 @@
 """The listener's place *choose*: several judges, one order.
 
-score = Σ_soft w_j z_j − Σ_fault w_j f_j, with z_j a judge's score standardized over the candidates of this
-reply; the prior's z is taken off. Every judge's own score stays on the candidate: a choice can be read.
+score = Σ_soft w_j z_j + Σ_merit w_j m_j − Σ_fault w_j f_j, with z_j a judge's score standardized over the
+candidates of this reply; the prior's z is taken off. Every judge's own score stays on the candidate: a choice
+can be read.
 
 Judges that take time and count little (`config.LATE`) are asked last, and only where they could still change
 which candidate comes first: of n standardized scores, two are at most √(2n) apart.
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from listenwell.choosing.brief import brief
-from listenwell.choosing.config import CHOICE, FAULTS, LATE, SOFT, ChoiceConfig
+from listenwell.choosing.config import CHOICE, FAULTS, LATE, MERITS, SOFT, ChoiceConfig
 from listenwell.choosing.copied import copied
 from listenwell.choosing.invented import invented
-from listenwell.choosing.realized import realized
+from listenwell.choosing.realized import read_candidates, realized, shown
 from listenwell.choosing.repeated import repeated
 from listenwell.choosing.stock import stock_share
 from listenwell.choosing.unfinished import bare, unfinished
@@ -41,6 +42,8 @@ class Ranker(Protocol):
         ...
 
 
+READ = {"interprets": "interpretation", "explores": "exploration", "realized": None}
+"""Judges who ask the annotators, and the mechanism that is looked at, where it is one."""
 Priors = Callable[[Sequence[str]], Sequence[float]]
 """How likely replies are whatever was said: log P(y) by token; see `planned.Speaker.priors`."""
 
@@ -83,7 +86,7 @@ class Choice:
         config = config or ChoiceConfig()
         reader = Selector.load(READER) if config.weight("reader") else None
         ranker = Selector.load() if config.weight("ranker") else None
-        if config.weight("realized") and annotator is None:
+        if annotator is None and any(map(config.weight, READ)):
             from listenwell.annotators.annotator import Annotator
             from listenwell.annotators.replies import REPLY_HEADS
 
@@ -126,7 +129,7 @@ class Choice:
         if not kept:
             return ()
         late = self._late(dialogue, kept)
-        judged = self._soft(dialogue, kept, late) | self._faults(dialogue, kept)
+        judged = self._given(kept, late) | self._read(dialogue, kept) | self._faults(dialogue, kept)
         total = self._total(judged, len(kept))
         while late and (self.config.every or _close(total, sum(map(self.config.weight, late)))):
             judge = next(iter(late))
@@ -140,8 +143,9 @@ class Choice:
         total = np.zeros(count)
         for judge, scores in judged.items():
             weight = self.config.weight(judge)
-            if judge in FAULTS:
-                total -= weight * np.array([score or 0.0 for score in scores])
+            if judge in FAULTS or judge in MERITS:
+                points = weight * np.array([score or 0.0 for score in scores])
+                total += points if judge in MERITS else -points
             else:
                 total += (-weight if judge == "prior" else weight) * standardized(scores)
         return total
@@ -150,27 +154,38 @@ class Choice:
         self, dialogue: Dialogue, candidates: Sequence[Candidate]
     ) -> dict[str, Callable[[], Sequence[float | None]]]:
         """Judges that can wait, in the order of asking them, and how they are asked."""
+        texts = [one.text for one in candidates]
         found: dict[str, Callable[[], Sequence[float | None]]] = {}
-        if annotator := self.annotator:
-            found["realized"] = lambda: realized(annotator, dialogue, candidates, self.want)
+        if reader := self.reader:
+            found["reader"] = lambda: reader.scores(dialogue, texts).tolist()
+        if ranker := self.ranker:
+            found["ranker"] = lambda: ranker.scores(dialogue, texts).tolist()
         if (priors := self.priors) and not any("prior" in dict(one.scores) for one in candidates):
-            found["prior"] = lambda: list(priors([one.text for one in candidates]))
+            found["prior"] = lambda: list(priors(texts))
         return {judge: found[judge] for judge in LATE if judge in found and self.config.weight(judge)}
 
-    def _soft(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate], late: Container[str]
+    def _given(
+        self, candidates: Sequence[Candidate], late: Container[str]
     ) -> dict[str, Sequence[float | None]]:
-        """For each soft judge that was asked, can tell and does not wait, its scores."""
-        found: dict[str, Sequence[float | None]] = {}
+        """For each soft judge whose scores the candidates bring along."""
         given = [dict(one.scores) for one in candidates]
-        asked = {"reader": self.reader, "ranker": self.ranker}
-        for judge in SOFT:
-            if judge in late or not self.config.weight(judge):
-                continue
-            if who := asked.get(judge):
-                found[judge] = who.scores(dialogue, [one.text for one in candidates]).tolist()
-            else:
-                found[judge] = [scores.get(judge) for scores in given]
+        asked = [judge for judge in SOFT if judge not in late and judge not in READ]
+        return {
+            judge: [scores.get(judge) for scores in given] for judge in asked if self.config.weight(judge)
+        }
+
+    def _read(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> dict[str, Sequence[float | None]]:
+        """For each judge who asks the annotators; all candidates are read once."""
+        asked = [judge for judge in READ if self.config.weight(judge)]
+        if self.annotator is None or not asked:
+            return {}
+        readings = read_candidates(self.annotator, dialogue, candidates)
+        found: dict[str, Sequence[float | None]] = {}
+        for judge in asked:
+            mechanism = READ[judge]
+            found[judge] = (
+                shown(readings, mechanism) if mechanism else realized(readings, candidates, self.want)
+            )
         return found
 
     def _faults(

@@ -5,16 +5,18 @@ from dataclasses import dataclass, replace
 
 from listenwell.errors import InputError, unknown_name
 
-SOFT = ("reader", "ranker", "likelihood", "prior", "plan", "realized")
+SOFT = ("liked", "reader", "ranker", "likelihood", "prior", "plan", "realized")
 """Judges whose scores mean something only beside those of the other candidates."""
 FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare", "brief")
 """Judges who find what a reply should not do; what they find is taken off as it is."""
 SHORT = ("bare", "brief")
 """Faults that a plan can ask for: a question and nothing else is short."""
-JUDGES = (*SOFT, *FAULTS)
-LATE = ("realized", "prior")
-"""Soft judges that take as long as a third of the speaking and count little: asked in this order after all
-others, and only while they could still change which candidate comes first."""
+MERITS = ("interprets", "explores")
+"""Judges who find what a reply should do; what they find is added as it is."""
+JUDGES = (*SOFT, *MERITS, *FAULTS)
+LATE = ("reader", "ranker", "prior")
+"""Soft judges that take time and count little: asked in this order after all others, and only while they
+could still change which candidate comes first."""
 CHOICE = "choice"
 """The name of the score by which candidates are put in order."""
 
@@ -28,21 +30,29 @@ class ChoiceConfig:
     what the judge found.
     """
 
-    reader: float = 2.0
+    liked: float = 3.0
+    """How well raters would like the reply, as the speaker's own states tell (`generators.liking`): on 160
+    validation contexts it agrees with raters far better than any other judge (docs/speaking.md)."""
+    reader: float = 0.5
     """How well the reply fits what was said before, by the reader, which learned to tell it from replies that
     are nearly right: to the opposite feeling, to the last turn alone, to somebody else."""
-    ranker: float = 1.0
+    ranker: float = 0.0
     """How well the reply fits by the trained ranker, which learned to find it among a hundred others: what it
-    is about counts most there, and not whether it takes the right side."""
-    likelihood: float = 1.0
+    is about counts most there, and not whether it takes the right side. Beside the others it adds nothing."""
+    likelihood: float = 0.5
     """log P(reply | dialogue, plan) by token: likely replies are better than odd ones."""
     prior: float = 0.1
     """log P(reply) by token, taken off: a mild pull away from what fits everywhere. Strong ones choose odd
     replies: with 0.7 against a likelihood of 1, the best of 16 was worse than no choice."""
     plan: float = 0.2
     """log P(plan | dialogue): replies to likely plans."""
-    realized: float = 0.2
+    realized: float = 0.5
     """How likely the reply does what its plan says, by the annotators."""
+    interprets: float = 1.5
+    """For each level of interpretation that the annotators read in it, from 0 to 2: what raters like most is
+    warm, and says little of what the other must feel or wants to know nothing more."""
+    explores: float = 1.25
+    """For each level of exploration."""
     steered: float = 4.5
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
     steered_faults: float = 2.0
@@ -84,7 +94,8 @@ class ChoiceConfig:
     def for_steering(self) -> "ChoiceConfig":
         """The weights for a reply of which somebody asked for a part of the plan."""
         faults = {name: self.steered_faults * getattr(self, name) for name in FAULTS if name not in SHORT}
-        return replace(self, realized=self.steered, **faults)
+        merits = dict.fromkeys(MERITS, 0.0)  # what was not asked for is free
+        return replace(self, realized=self.steered, **faults, **merits)
 
     def asked(self) -> tuple[str, ...]:
         """The judges that count."""

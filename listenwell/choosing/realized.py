@@ -1,4 +1,4 @@
-"""Did replies realize their plans? The annotators read all candidates in one go."""
+"""Did replies realize their plans, and how much of each mechanism do they show? By the annotators."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,26 +10,46 @@ from listenwell.labels import LEVELS, MECHANISMS
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
+Readings = Sequence[Turn | None]
+"""What the annotators read in each candidate; None where it has no words."""
+
+
+def read_candidates(
+    annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate]
+) -> list[Turn | None]:
+    """All candidates with words, read in one go."""
+    worded = [place for place, one in enumerate(candidates) if one.text.strip()]
+    read = read_replies(annotator, dialogue, [candidates[place].text for place in worded])
+    found: list[Turn | None] = [None] * len(candidates)
+    for place, turn in zip(worded, read, strict=True):
+        found[place] = turn
+    return found
+
 
 def realized(
-    annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+    readings: Readings, candidates: Sequence[Candidate], want: Factors | None = None
 ) -> list[float | None]:
     """How likely each candidate does what its plan says, from 0 to 1; None where nothing was planned.
 
     Args:
-        annotator: reads the candidates.
-        dialogue: what was said before.
+        readings: of the candidates.
         candidates: the replies with their plans.
         want: what somebody asked for; then this alone counts, by its weakest part.
     """
-    planned = [place for place, one in enumerate(candidates) if one.plan and one.text.strip()]
-    read = read_replies(annotator, dialogue, [candidates[place].text for place in planned])
     found: list[float | None] = [None] * len(candidates)
-    for place, turn in zip(planned, read, strict=True):
-        if want is not None:
-            found[place] = weakest(want, turn)
-        elif plan := candidates[place].plan:
-            found[place] = agreement(plan, turn)
+    for place, (turn, one) in enumerate(zip(readings, candidates, strict=True)):
+        if turn is not None and one.plan is not None:
+            found[place] = agreement(one.plan, turn) if want is None else weakest(want, turn)
+    return found
+
+
+def shown(readings: Readings, mechanism: str) -> list[float | None]:
+    """How much of a mechanism each candidate shows: its likeliest level, 0 to 2 (EPITOME)."""
+    found: list[float | None] = []
+    for turn in readings:
+        reading = turn.reading(mechanism) if turn else None
+        level = reading.scores[0].label if reading and reading.scores else None
+        found.append(None if level is None else float(LEVELS.labels.index(level)))
     return found
 
 

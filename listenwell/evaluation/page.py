@@ -37,6 +37,7 @@ was written by the command in its row. A number is only as good as its condition
 """
 _TITLES = {
     "replies": "Replies",
+    "ratings": "Blind ratings of replies",
     "perplexity": "Perplexity of the reference replies",
     "understanding": "Understanding: emotions, intents, acts and mechanisms",
     "ranking": "Ranking: choosing the true reply",

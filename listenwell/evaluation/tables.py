@@ -30,6 +30,7 @@ GROUPS = {
     "variety": "Variety",
     "manner": "Manner",
     "empathy": "Empathy, and lives that nobody has",
+    "ratings": "What raters say",
     "perplexity": "Perplexity",
     "planning": "The next factor, where the one before it was foretold",
     "planning_gold": "The next factor, given all that stand before it",

@@ -62,6 +62,19 @@ def _reading() -> list[Metric]:
     ]
 
 
+def _ratings() -> list[Metric]:
+    """Metrics of what raters say of replies that they read blind."""
+    scales = ("empathy", "relevance", "fluency", "overall")
+    beside = "than the person's reply to the same context"
+    return [
+        *(Metric(f"rated_{scale}", scale, "rating, 1 to 5", "ratings") for scale in scales),
+        Metric("preferred", "preferred", PERCENT, "ratings", note=f"rated higher overall {beside}"),
+        Metric(
+            "level", "level", PERCENT, "ratings", better="", note=f"rated no higher and no lower {beside}"
+        ),
+    ]
+
+
 def _planning() -> list[Metric]:
     """Metrics of what a speaker means to do before it speaks (CoMAE's Table 4)."""
     share = "in how many of the replies that is so"
@@ -249,6 +262,7 @@ METRICS: dict[str, Metric] = {
         Metric("R@50 unshuffled", "R@50, neighbours", PERCENT, "ranking_hard"),
         Metric("MRR unshuffled", "MRR, neighbours", PERCENT, "ranking_hard"),
         *_reading(),
+        *_ratings(),
         Metric(
             "time_ratio",
             "time",

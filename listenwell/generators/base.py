@@ -27,6 +27,8 @@ class Begun:
     """Tokens that end a reply; none begins with one."""
     room: int
     """How many more tokens the engine's context holds."""
+    heard: bool = False
+    """Whether replies keep what the model makes of their words (`Runtime.middles`), which takes no time."""
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,23 @@ class Row:
     """Of its tokens, and of the one that stopped it, as the model itself sees them: at temperature 1."""
     finished: bool = False
     """Whoever reads along can end it by setting this."""
+    heard: np.ndarray | None = None
+    """The sum of its tokens' states, where they are kept; the last one's is missing if it was cut there."""
+    count: int = 0
+    """How many tokens that sum holds."""
 
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
+
+    @property
+    def middle(self) -> np.ndarray | None:
+        """The mean of its tokens' states: (width,)."""
+        return None if self.heard is None else self.heard / self.count
+
+    def hear(self, middle: np.ndarray) -> None:
+        """Take the state of one token more."""
+        self.heard = middle.copy() if self.heard is None else self.heard + middle
+        self.count += 1
 
 
 def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
@@ -172,6 +186,9 @@ def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decodi
             active = [active[place] for place in going_on]
         if count + 1 < limit:
             state = runtime.step(state, [[row.tokens[-1]] for row in active])
+            if begun.heard:
+                for row, middle in zip(active, runtime.middles(state), strict=True):
+                    row.hear(middle)
 
 
 def barred(runtime: Runtime, stop: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:

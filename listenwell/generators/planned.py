@@ -20,12 +20,13 @@ from listenwell.generators.beams import Shared
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.ending import Ending
 from listenwell.generators.layout import Layout
+from listenwell.generators.liking import Liking
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
-from listenwell.generators.wording import word_replies
+from listenwell.generators.wording import Worded, word_replies
 from listenwell.labels import EMOTIONS
 from listenwell.runtime.base import Runtime, State
 from listenwell.runtime.engines import Engine
@@ -47,8 +48,9 @@ class PlannedConfig:
 
     plans: int = 4
     """How many different plans are worded."""
-    candidates: int = 8
-    """How many replies in all, shared out evenly among the plans."""
+    candidates: int = 12
+    """How many replies in all, shared out evenly among the plans: the more there are, the better the chosen
+    one is liked, and the longer it takes."""
     prompt_tokens: int = 512
     """Budget of the dialogue and the persona."""
     heard: float = 0.5
@@ -59,8 +61,7 @@ class PlannedConfig:
     lean: float = 0.8
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
     interpret: float = 1.0
-    """What it gains besides for interpretation, to say what the other must feel: on 240 validation contexts
-    replies then show each mechanism no less than people's do."""
+    """What it gains besides for interpretation, to say what the other must feel."""
     aimless: float = 1.5
     """What a plan loses, in nats, for an act that is none of a listener's: what it says often misses."""
     contrary: float = 1.5
@@ -99,6 +100,7 @@ class Speaker:
         self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
+        self._liking: Liking | None = None
         self._last: tuple[tuple[Tokens, ...], State] | None = None
         self._drafted: tuple[tuple[Tokens, ...], dict[tuple[int, Factors], int], State] | None = None
 
@@ -108,7 +110,7 @@ class Speaker:
         checkpoint = open_checkpoint(find_checkpoint(weights or SHIPPED), KIND)
         run = f" ({checkpoint.folder.resolve().parent.name})" if weights else ""
         speaker = cls(config, runtime_of(checkpoint, config.engine), f"planned{run}")
-        speaker._folder = checkpoint.folder
+        speaker._folder, speaker._liking = checkpoint.folder, Liking.of(checkpoint)
         return speaker
 
     def plan(
@@ -190,19 +192,30 @@ class Speaker:
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
         room = self.runtime.context_length - longest - len(LEVELS)
-        begun = Shared(state, prompts[0].stop, room, starts=tuple(places))
+        begun = Shared(state, prompts[0].stop, room, heard=self._liking is not None, starts=tuple(places))
         worded = word_replies(self.runtime, begun, config.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
         for (row, plan), reply in zip(places, worded, strict=True):
-            scores = (("likelihood", round(reply.log_likelihood / reply.tokens, 4)),)
             under = asked[row][1][plan] if asked[row][1] else None
+            scores = {"likelihood": round(reply.log_likelihood / reply.tokens, 4)}
+            if self._liking:
+                scores["liked"] = self._liked(self._liking, prompts[row].tokens, under, reply)
             # What was shown while it was made stays as it was shown.
             text = tidy(reply.text) if config.tidy and on_text is None else reply.text
-            found[row].setdefault(text, Candidate(text, under, scores))
+            found[row].setdefault(text, Candidate(text, under, tuple(scores.items())))
         return [
             Speech(tuple(candidates.values()), prompt.notices)
             for candidates, prompt in zip(found, prompts, strict=True)
         ]
+
+    def middles_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
+        """What it makes of replies under a plan, as `liking` reads it: (replies, width) float32."""
+        before = [*self._prompts([dialogue])[0].tokens, *self._layout.plans.encode(plan)]
+        # Without the end mark: it is never read when a reply is made.
+        found: np.ndarray = self.runtime.mean_middles(
+            before, [self._layout.words(reply)[:-1] for reply in replies]
+        )
+        return found
 
     def priors(self, replies: Sequence[str]) -> list[float]:
         """log P(y) of each reply by token, its end mark counted: how likely it is whatever was said."""
@@ -321,6 +334,16 @@ class Speaker:
 
         The last ones are remembered, since planning, speaking and explaining ask for the same.
         """
+        prompts = self._prompts(dialogues)
+        key = tuple(prompt.tokens for prompt in prompts)
+        last = self._last  # taken once: another thread may put its own there
+        if last is None or last[0] != key:
+            last = (key, self.runtime.prefill_many(key))
+            self._last = last
+        return prompts, last[1]
+
+    def _prompts(self, dialogues: Sequence[Dialogue]) -> list[Prompt]:
+        """What stands before the plan of each dialogue's next reply."""
         room = self.runtime.context_length - self.config.decoding.max_tokens - 8
         budget = min(self.config.prompt_tokens, room)
         prompts = list[Prompt]()
@@ -328,12 +351,15 @@ class Speaker:
             kept, notices = self._relevance.keep(dialogue, lambda line: len(self.runtime.encode(line)) + 1)
             prompt = self._layout.prompt(kept, budget)
             prompts.append(replace(prompt, notices=(*notices, *prompt.notices)))
-        key = tuple(prompt.tokens for prompt in prompts)
-        last = self._last  # taken once: another thread may put its own there
-        if last is None or last[0] != key:
-            last = (key, self.runtime.prefill_many(key))
-            self._last = last
-        return prompts, last[1]
+        return prompts
+
+    def _liked(self, liking: Liking, prompt: Tokens, plan: Factors | None, reply: Worded) -> float:
+        """How well a reply would be liked; one that was searched for, word by word, is read once more."""
+        middle = reply.middle
+        if middle is None:
+            before = [*prompt, *(self._layout.plans.encode(plan) if plan else ())]
+            middle = self.runtime.mean_middles(before, [self._layout.words(reply.text)[:-1]])[0]
+        return round(liking.score(middle), 4)
 
 
 def _flat(plans: Sequence[Sequence[Factors]]) -> Iterator[tuple[int, Factors]]:

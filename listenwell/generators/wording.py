@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from listenwell.generators.base import Begun, Prompt
 from listenwell.generators.beams import Ends, Shared, search_rows
 from listenwell.generators.decoding import Decoding, Row, decode
@@ -19,6 +21,8 @@ class Worded:
     """Of its tokens, in nats, at temperature 1; those that an ending cut off count too."""
     tokens: int
     """How many it has, its end mark counted."""
+    middle: np.ndarray | None = None
+    """What the model makes of its words, on average, where that was kept: (width,)."""
 
 
 @dataclass
@@ -84,8 +88,9 @@ def word_replies(
     for row in growing:
         by_row[id(row)].hear(decoding)
     return [
-        Worded(reply.finish(decoding), reply.row.log_likelihood, len(reply.row.tokens) + 1)
+        Worded(reply.finish(decoding), row.log_likelihood, len(row.tokens) + 1, row.middle)
         for reply in replies
+        for row in (reply.row,)
     ]
 
 

@@ -1,12 +1,12 @@
 """The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
-from listenwell.runtime.base import Likeliest, likeliest_of
+from listenwell.runtime.base import Likeliest, likeliest_of, middle_layer
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
@@ -25,6 +25,8 @@ class TorchState:
     cache: Any
     logits: "torch.Tensor"  # (rows, vocabulary)
     known: "torch.Tensor"  # (rows, tokens so far): 0 where a shorter row was filled up
+    middles: "torch.Tensor | None" = field(default=None, kw_only=True)
+    """(rows, width): the last token's states after `middle_layer` layers, where the model gives them"""
 
 
 class TorchRuntime:
@@ -104,7 +106,13 @@ class TorchRuntime:
             for pairs in zip(*(_layers(state.cache) for state in states), strict=True)
         ]
         known = torch.cat([filled(state.known, 1) for state in states])
-        return TorchState(_cache(layers), torch.cat([state.logits for state in states]), known)
+        middles = [state.middles for state in states if state.middles is not None]
+        return TorchState(
+            _cache(layers),
+            torch.cat([state.logits for state in states]),
+            known,
+            middles=torch.cat(middles) if len(middles) == len(states) else None,
+        )
 
     def pick(self, state: TorchState, rows: Sequence[int]) -> TorchState:
         """These rows, repeated, reordered or left out; the given state stays as it is."""
@@ -112,7 +120,8 @@ class TorchRuntime:
 
         places = torch.tensor(list(rows), device=self._model.device)
         layers = [(keys[places], values[places]) for keys, values in _layers(state.cache)]
-        return TorchState(_cache(layers), state.logits[places], state.known[places])
+        middles = state.middles[places] if state.middles is not None else None
+        return TorchState(_cache(layers), state.logits[places], state.known[places], middles=middles)
 
     def step(self, state: TorchState, tokens: Sequence[Sequence[int]]) -> TorchState:
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
@@ -137,6 +146,19 @@ class TorchRuntime:
         scores, tokens = state.logits.topk(min(count, state.logits.shape[1]))
         found = (tokens, scores, state.logits.logsumexp(dim=1))
         return Likeliest(*(tensor.cpu().numpy() for tensor in found))
+
+    def middles(self, state: TorchState) -> "np.ndarray":
+        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
+        if state.middles is None:
+            raise TypeError("this engine keeps no states of its layers")
+        found: np.ndarray = state.middles.cpu().numpy()
+        return found
+
+    def mean_middles(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+        """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
+        from listenwell.runtime.torch_choices import mean_middles
+
+        return mean_middles(self._model, prompt, replies)
 
     def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
         """How unlikely the tokens from place `first` on are after those before them, in nats."""
@@ -191,8 +213,11 @@ class TorchRuntime:
                 position_ids=positions,
                 use_cache=True,
                 logits_to_keep=1,
+                output_hidden_states=True,
             )
-        return TorchState(output.past_key_values, output.logits[:, -1].float(), known)
+        middles = output.hidden_states[middle_layer(len(output.hidden_states) - 1)][:, -1]
+        scores = output.logits[:, -1].float()
+        return TorchState(output.past_key_values, scores, known, middles=middles.float())
 
 
 def _layers(cache: Any) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:  # noqa: ANN401

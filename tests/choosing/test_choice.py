@@ -37,7 +37,8 @@ def only(*judges, **weights):
 def test_every_judge_has_a_weight():
     others = {"steered", "steered_faults", "without", "every"}
     assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, *others}
-    assert ChoiceConfig().asked() == JUDGES
+    # The ranker adds nothing to the others; whoever wants it gives it a weight.
+    assert ChoiceConfig().asked() == tuple(judge for judge in JUDGES if judge != "ranker")
 
 
 def test_scores_are_standardized_over_the_candidates():
@@ -149,7 +150,7 @@ def test_the_others_persona_supports_nothing():
 def test_the_ranker_is_asked_once_and_passed_over_where_it_is_not():
     ranker = Lengths()
     candidates = [Candidate("a"), Candidate("bbb"), Candidate("cc")]
-    found = Choice(only("ranker"), ranker).choose(TALK, candidates)
+    found = Choice(only("ranker", ranker=1.0), ranker).choose(TALK, candidates)
     assert [one.text for one in found] == ["bbb", "cc", "a"]
     assert [dict(one.scores)["ranker"] for one in found] == [3, 2, 1]
     assert ranker.asked == 1
@@ -168,7 +169,7 @@ def test_the_reader_is_a_judge_of_its_own_beside_the_ranker():
         def scores(self, dialogue, replies):
             return -super().scores(dialogue, replies)
 
-    choice = Choice(only("reader", "ranker"), Lengths(), reader=Backwards())
+    choice = Choice(only("reader", "ranker", ranker=0.4, every=True), Lengths(), reader=Backwards())
     found = choice.choose(TALK, candidates)
     assert [one.text for one in found] == ["a", "cc", "bbb"]  # it weighs more
     assert dict(found[0].scores)["reader"] == -1 and dict(found[0].scores)["ranker"] == 1
@@ -201,7 +202,7 @@ def test_one_candidate_or_none():
 def test_unknown_judges_and_wrong_weights_are_errors():
     with pytest.raises(UnknownNameError, match="'ranker'"):
         ChoiceConfig(without=("rankr",))
-    with pytest.raises(UnknownNameError, match=r"Known: reader, ranker, likelihood"):
+    with pytest.raises(UnknownNameError, match=r"Known: liked, reader, ranker, likelihood"):
         ChoiceConfig(without=("xyz",))
     for weight in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="The weight of stock"):
@@ -209,11 +210,11 @@ def test_unknown_judges_and_wrong_weights_are_errors():
 
 
 def test_results_name_what_moves_a_choice():
-    choice = Choice(only("ranker", "stock"), Lengths())
+    choice = Choice(only("ranker", "stock", ranker=1.0), Lengths())
     assert choice.conditions()["judges"] == "ranker 1, stock 0.7"
     assert choice.conditions()["ranker"] == "lengths, key k"
-    assert choice.key == Choice(only("ranker", "stock"), Lengths()).key
-    others = [Choice(only("ranker"), Lengths()), Choice(only("ranker", "stock"))]
+    assert choice.key == Choice(only("ranker", "stock", ranker=1.0), Lengths()).key
+    others = [Choice(only("ranker", ranker=1.0), Lengths()), Choice(only("ranker", "stock", ranker=1.0))]
     assert choice.key not in [other.key for other in others]
     assert _chooser(choice) == f"judges, key {choice.key}"
 
@@ -233,11 +234,12 @@ def test_it_fills_the_listeners_place():
 def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
     asked = list[Factors | None]()
 
-    def realized(annotator, dialogue, candidates, wanted):
+    def realized(readings, candidates, wanted):
         asked.append(wanted)
         return [0.2, 0.9]
 
     monkeypatch.setattr(module, "realized", realized)
+    monkeypatch.setattr(module, "read_candidates", lambda *given: [])
     candidates = [
         Candidate("a", scores=(("likelihood", -1.0),)),
         Candidate("b", scores=(("likelihood", -2.0),)),
@@ -248,8 +250,7 @@ def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
     assert choice.choose(TALK, candidates)[0].text == "a"
     best = choice.choose(TALK, candidates, want)[0]
     assert best.text == "b" and dict(best.scores)["choice"] == 0.5
-    replace(choice, config=replace(choice.config, every=True)).choose(TALK, candidates)
-    assert asked == [want, None]
+    assert asked == [None, want]
     # What the other feels is no part of what a reply does.
     assert choice.choose(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
     off = only("likelihood", likelihood=1.0, steered=1.5)
@@ -257,7 +258,8 @@ def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
 
 
 def test_no_plan_excuses_a_fault(monkeypatch):
-    monkeypatch.setattr(module, "realized", lambda annotator, dialogue, candidates, want: [0.2, 0.9])
+    monkeypatch.setattr(module, "realized", lambda readings, candidates, want: [0.2, 0.9])
+    monkeypatch.setattr(module, "read_candidates", lambda *given: [])
     candidates = [Candidate("That is hard."), Candidate("My wife lost hers.")]
     config = only("invented", "realized", invented=1.0, realized=0.0, steered=1.5, steered_faults=4.0)
     choice = Choice(replace(config, every=True), annotator=object())
@@ -266,3 +268,17 @@ def test_no_plan_excuses_a_fault(monkeypatch):
     }
     assert scores == {"That is hard.": -1.5, "My wife lost hers.": 1.5 - 4.0}
     assert dict(choice.choose(TALK, candidates)[1].scores)["choice"] == -1.0
+
+
+def test_what_a_reply_shows_counts_unless_somebody_steers(monkeypatch):
+    levels = {"interpretation": [0.0, 2.0], "exploration": [1.0, None]}
+    monkeypatch.setattr(module, "read_candidates", lambda *given: [])
+    monkeypatch.setattr(module, "shown", lambda readings, mechanism: levels[mechanism])
+    monkeypatch.setattr(module, "realized", lambda readings, candidates, want: [0.9, 0.1])
+    candidates = [Candidate("That is hard."), Candidate("You must miss him.")]
+    config = only("interprets", "explores", "realized", interprets=1.5, explores=0.5, realized=0.0)
+    choice = Choice(config, annotator=object())
+    best, other = (dict(one.scores) for one in choice.choose(TALK, candidates))
+    assert (best["choice"], other["choice"]) == (3.0, 0.5) and "explores" not in best
+    assert choice.choose(TALK, candidates, Factors(tone="joy"))[0].text == "That is hard."
+    assert "interprets" not in dict(Choice(config).choose(TALK, candidates)[0].scores)  # nobody reads

@@ -3,7 +3,7 @@ import pytest
 from listenwell.annotators.annotator import Annotator
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.replies import REPLY_HEADS, read_replies
-from listenwell.choosing.realized import agreement, realized, weakest
+from listenwell.choosing.realized import agreement, read_candidates, realized, shown, weakest
 from listenwell.dialogue import Candidate, Dialogue, Factors, Reading, Scored, Turn
 from listenwell.runtime.text import Vocabulary
 from tests.tiny import tiny_bert_tokenizer, tiny_ear
@@ -82,15 +82,33 @@ def test_only_planned_candidates_are_judged(annotator):
         Candidate("Oh."),
         Candidate("Oh!", Factors(emotion="sad")),
     ]
-    found = realized(annotator, TALK, candidates)
+    found = realized(read_candidates(annotator, TALK, candidates), candidates)
     assert found[1:] == [None, None]
     assert found[0] == agreement(plan, read_replies(annotator, TALK, ["What happened?"])[0])
-    assert realized(annotator, TALK, []) == []
+    assert realized(read_candidates(annotator, TALK, []), []) == []
+
+
+def test_what_has_no_words_is_not_read(annotator):
+    candidates = [Candidate(" ", Factors(act="questioning")), Candidate("Oh.", Factors(act="questioning"))]
+    readings = read_candidates(annotator, TALK, candidates)
+    assert readings[0] is None and readings[1] is not None
+    assert realized(readings, candidates)[0] is None and shown(readings, "exploration")[0] is None
+
+
+def test_a_mechanism_is_shown_by_its_likeliest_level():
+    def turn(*chances):
+        scores = sorted(map(Scored, ("no", "weak", "strong"), chances), key=lambda one: -one.probability)
+        return Turn("listener", "Oh.", readings=(Reading("exploration", tuple(scores)),))
+
+    readings = [turn(0.6, 0.3, 0.1), turn(0.3, 0.4, 0.3), turn(0.1, 0.2, 0.7), None]
+    assert shown(readings, "exploration") == [0, 1, 2, None]
+    assert shown(readings, "interpretation") == [None] * 4
 
 
 def test_who_asks_is_answered_whatever_the_plan_was(annotator):
     candidates = [Candidate("What happened?", Factors(act="encouraging")), Candidate("Oh.")]
     want = Factors(act="questioning")
-    found = realized(annotator, TALK, candidates, want)
+    readings = read_candidates(annotator, TALK, candidates)
+    found = realized(readings, candidates, want)
     assert found == [weakest(want, read_replies(annotator, TALK, ["What happened?"])[0]), None]
-    assert found != realized(annotator, TALK, candidates)
+    assert found != realized(readings, candidates)

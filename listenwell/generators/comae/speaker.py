@@ -144,7 +144,7 @@ class Comae:
         state = self.runtime.begin(state, numbers)
         stop = frozenset({self._inputs.end, self._inputs.start})
         starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
-        begun = Shared(state, stop, self.runtime.context_length - state.known.shape[1], starts)
+        begun = Shared(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
         worded = word_replies(self.runtime, begun, self.config.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
         for row, plan, chosen, chance, reply in zip(rows, plans, numbers, likely, worded, strict=True):

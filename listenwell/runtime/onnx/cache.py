@@ -32,7 +32,7 @@ from listenwell.runtime.torch_engine import ADDED_TOKENS
 if TYPE_CHECKING:
     import numpy as np
 
-GRAPH_VERSION = 2
+GRAPH_VERSION = 3
 """Part of the cache key: raise it when graphs of the same weights come out differently."""
 KIND = "onnx"
 _FILES = ("config.json", WHOLE, "tokenizer.json")

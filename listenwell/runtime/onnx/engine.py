@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from listenwell.errors import InputError
 from listenwell.runtime.base import Likeliest, likeliest_of
@@ -25,6 +25,13 @@ SPARE = 128
 memory takes more than twice as long. Long talks need that much for their replies."""
 
 
+class _Read(NamedTuple):
+    """What the graph says of tokens that were asked about."""
+
+    logits: "np.ndarray"  # (kept, vocabulary)
+    middles: "np.ndarray"  # (kept, width)
+
+
 class OnnxRuntime(OnnxModel):
     """A Llama; states are values, and the engine itself remembers nothing but memory that is free."""
 
@@ -34,7 +41,7 @@ class OnnxRuntime(OnnxModel):
             int(self._notes[name]) for name in ("layers", "key_heads", "head_width")
         )
         shapes = {output.name: output.shape for output in self._session.get_outputs()}
-        self._words = int(shapes["logits"][1])
+        self._words, self._states = (int(shapes[name][1]) for name in ("logits", "middles"))
         self.context_length = int(self._notes["positions"])
         self._spare: list[np.ndarray] = []
 
@@ -55,9 +62,9 @@ class OnnxRuntime(OnnxModel):
         for row, tokens in enumerate(prompts):
             rows[row, : len(tokens)] = tokens
         cache, numbers = self._room(len(rows), rows.shape[1] + ROOM), np.arange(len(rows))
-        logits = self._run(cache, range(len(rows)), rows, lengths, numbers * rows.shape[1] + lengths - 1)
+        read = self._run(cache, range(len(rows)), rows, lengths, numbers * rows.shape[1] + lengths - 1)
         cache.filled = lengths.tolist()
-        return Rows(cache, 0, numbers, lengths, logits)
+        return Rows(cache, 0, numbers, lengths, *read)
 
     def join(self, states: Sequence[Rows | Branches]) -> Rows:
         """The rows of several states as one; they may have read different numbers of tokens."""
@@ -80,7 +87,8 @@ class OnnxRuntime(OnnxModel):
             places = state.places[numbers]
             # Rows that were dropped are read on for nothing; where most were, the others move together.
             if 2 * len(places) > places[-1] - places[0]:
-                return Rows(state.cache, state.version, places, state.lengths[numbers], state.logits[numbers])
+                kept = (part[numbers] for part in (state.lengths, state.logits, state.middles))
+                return Rows(state.cache, state.version, places, *kept)
         return self._gathered([(state, row) for row in numbers.tolist()], ROOM)
 
     def step(self, state: Rows | Branches, tokens: Sequence[Sequence[int]]) -> Rows:
@@ -107,7 +115,7 @@ class OnnxRuntime(OnnxModel):
             if _rises(numbers):
                 return self.step(self.pick(state, rows), tokens)
             nothing = np.empty((len(numbers), self._layers, 2, self._heads, 0, self._width), np.float32)
-            grown = Branches(state, numbers, nothing, state.logits[numbers])
+            grown = Branches(state, numbers, nothing, state.logits[numbers], state.middles[numbers])
         else:
             grown = state.picked(numbers)
         return self._branched(grown, np.asarray(tokens, np.int64))
@@ -119,6 +127,30 @@ class OnnxRuntime(OnnxModel):
     def likeliest(self, state: Rows | Branches, count: int) -> Likeliest:
         """The next tokens with the highest scores, as many in every row."""
         return likeliest_of(state.logits, count)
+
+    def middles(self, state: Rows | Branches) -> "np.ndarray":
+        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
+        return state.middles
+
+    def mean_middles(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+        """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
+        import numpy as np
+
+        found = np.zeros((len(replies), self._states), np.float32)
+        if not len(found):
+            return found
+        cache = self._room(1, len(prompt) + max(map(len, replies)))
+        before, start = np.array([len(prompt)]), np.asarray([prompt], np.int64)
+        self._run(cache, range(1), start, before, np.arange(0))
+        for number, reply in enumerate(replies):
+            for place in range(0, len(reply), SCORED):
+                part = np.asarray([reply[place : place + SCORED]], np.int64)
+                end = before + place + part.shape[1]
+                found[number] += self._run(cache, range(1), part, end, np.arange(part.shape[1])).middles.sum(
+                    0
+                )
+        found /= np.maximum(1, [[len(reply)] for reply in replies])
+        return found
 
     def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
@@ -135,14 +167,14 @@ class OnnxRuntime(OnnxModel):
         # One after the other in the room behind the prompt: nothing is copied, and nothing filled up.
         cache = self._room(1, len(prompt) + max(map(len, replies)))
         before, start = np.array([len(prompt)]), np.asarray([prompt], np.int64)
-        first = self._run(cache, range(1), start, before, before - 1)
+        first = self._run(cache, range(1), start, before, before - 1).logits
         for number, reply in enumerate(replies):
             tokens = np.asarray([reply], np.int64)
             found[number] = _log_chances(first.copy(), tokens[0, :1])[0]
             for place in range(0, len(reply) - 1, SCORED):
                 part = tokens[:, place : min(place + SCORED, len(reply) - 1)]
                 end = before + place + part.shape[1]
-                scores = self._run(cache, range(1), part, end, np.arange(part.shape[1]))
+                scores = self._run(cache, range(1), part, end, np.arange(part.shape[1])).logits
                 found[number] += _log_chances(scores, tokens[0, place + 1 : place + 1 + len(scores)]).sum()
         return found
 
@@ -174,10 +206,10 @@ class OnnxRuntime(OnnxModel):
         given = np.zeros((len(span), more), np.int64)
         ends[inside], given[inside] = lengths, tokens
         kept = inside * more + more - 1 if scored else np.arange(0)
-        logits = self._run(cache, span, given, ends, kept)
+        read = self._run(cache, span, given, ends, kept)
         for place, length in zip(state.places.tolist(), lengths.tolist(), strict=True):
             cache.filled[place] = length
-        return Rows(cache, version, state.places, lengths, logits)
+        return Rows(cache, version, state.places, lengths, *read)
 
     def _branched(self, state: Branches, tokens: "np.ndarray") -> Branches:
         """Branches, longer by some tokens; portion by portion in the same memory."""
@@ -190,6 +222,7 @@ class OnnxRuntime(OnnxModel):
         size = -(-count // portions)
         cache, held = self._room(size, room, spare=True), [-1] * size
         logits = np.empty((count, self._words), np.float32)
+        middles = np.empty((count, self._states), np.float32)
         old = state.tails.shape[4]
         tails = np.empty((*state.tails.shape[:4], old + more, self._width), np.float32)
         for first in range(0, count, size):
@@ -203,14 +236,14 @@ class OnnxRuntime(OnnxModel):
             for column in range(more):
                 kept = np.arange(len(rows) if column + 1 == more else 0)
                 given, ends = tokens[part, column : column + 1], before[part] + column + 1
-                scores = self._run(cache, range(len(rows)), given, ends, kept)
-            logits[part] = scores
+                read = self._run(cache, range(len(rows)), given, ends, kept)
+            logits[part], middles[part] = read
             for place, row in enumerate(rows):
                 end = int(before[row]) + more
                 tails[row] = cache.values[:, :, place, :, end - old - more : end]
         if room <= SPARE:
             self._spare[:] = [np.asarray(cache.values.base)]
-        return Branches(state.trunk, state.parents, tails, logits)
+        return Branches(state.trunk, state.parents, tails, logits, middles)
 
     def _gathered(self, rows: Sequence[tuple[Rows | Branches, int]], room: int) -> Rows:
         """Rows of states, copied to a cache of their own with so much room behind the longest."""
@@ -221,7 +254,8 @@ class OnnxRuntime(OnnxModel):
         for place, (state, row) in enumerate(rows):
             state.copy(row, cache, place)
         logits = np.stack([state.logits[row] for state, row in rows])
-        return Rows(cache, 0, np.arange(len(rows)), lengths, logits)
+        middles = np.stack([state.middles[row] for state, row in rows])
+        return Rows(cache, 0, np.arange(len(rows)), lengths, logits, middles)
 
     def _room(self, rows: int, length: int, spare: bool = False) -> Cache:
         """An empty cache; in memory that is free already, if that is asked for and enough."""
@@ -245,7 +279,7 @@ class OnnxRuntime(OnnxModel):
         tokens: "np.ndarray",
         lengths: "np.ndarray",
         kept: "np.ndarray",
-    ) -> "np.ndarray":
+    ) -> _Read:
         """Run the graph; keys and values are written into the cache.
 
         Args:
@@ -253,10 +287,7 @@ class OnnxRuntime(OnnxModel):
             span: its rows that are read on.
             tokens: (rows, more).
             lengths: (rows,), of the rows with these tokens.
-            kept: flat places of the tokens whose successors are wanted.
-
-        Returns:
-            (kept, vocabulary)
+            kept: flat places of the tokens whose states and successors are wanted.
         """
         import numpy as np
 
@@ -275,10 +306,11 @@ class OnnxRuntime(OnnxModel):
         binding = cache.binding(span)
         for name, array in given.items():
             binding.bind_cpu_input(name, array)
-        logits = np.empty((len(kept), self._words), np.float32)
-        binding.bind_output("logits", "cpu", 0, logits.dtype, logits.shape, logits.ctypes.data)
+        read = _Read(*(np.empty((len(kept), width), np.float32) for width in (self._words, self._states)))
+        for name, array in zip(read._fields, read, strict=True):
+            binding.bind_output(name, "cpu", 0, array.dtype, array.shape, array.ctypes.data)
         self._session.run_with_iobinding(binding)
-        return logits
+        return read
 
 
 def _rises(rows: "np.ndarray") -> bool:

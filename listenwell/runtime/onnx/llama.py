@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import WeightsError
+from listenwell.runtime.base import middle_layer
 from listenwell.runtime.onnx.graph import MICROSOFT, Graph
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ def build_llama(
     Inputs: tokens (rows, more) int64; last (rows,) int32, the place of each row's last token counted from the
     row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat places of the
     tokens whose successors are wanted; and past keys and values of each layer, (rows, key heads, room, head
-    width). Outputs: logits (scores, vocabulary), and the same keys and values with the new tokens' after each
-    row's old ones. The room can be larger than what is filled, and the outputs can be the inputs' own memory.
+    width). Outputs: logits (scores, vocabulary), middles (scores, width), the states of the same tokens after
+    `middle_layer` layers, and the same keys and values with the new tokens' after each row's old ones. The
+    room can be larger than what is filled, and the outputs can be the inputs' own memory.
 
     Args:
         graph: takes it.
@@ -147,8 +149,13 @@ class _Llama:
             attended = self._attended(normed, layer, shared)
             normed, stream = self._added(stream, attended, f"{prefix}.post_attention_layernorm")
             normed, stream = self._added(stream, self._fed_forward(normed, f"{prefix}.mlp"), after)
+            if layer + 1 == middle_layer(shape.layers):
+                middle = stream
             advance(1)
         flat = graph.constant("flat", np.array([-1, shape.width]))
+        halfway = graph.node("Reshape", [middle, flat], ["halfway"])
+        graph.node("Gather", [halfway, kept], ["middles"])
+        graph.output("middles", "FLOAT", ["scores", shape.width])
         states = graph.node("Reshape", [normed, flat], ["states"])
         chosen = graph.node("Gather", [states, kept], ["chosen"])
         if graph.precision == "fp32" and shape.tied:  # one table in memory for both

@@ -73,6 +73,8 @@ class Rows:
     """(rows,) tokens read"""
     logits: "np.ndarray"
     """(rows, vocabulary)"""
+    middles: "np.ndarray"
+    """(rows, width)"""
 
     @property
     def span(self) -> range:
@@ -97,6 +99,8 @@ class Branches:
     """(rows, layers, 2, key heads, tokens, head width): what each has read itself."""
     logits: "np.ndarray"
     """(rows, vocabulary)"""
+    middles: "np.ndarray"
+    """(rows, width)"""
 
     @property
     def lengths(self) -> "np.ndarray":
@@ -106,7 +110,9 @@ class Branches:
 
     def picked(self, rows: "np.ndarray") -> "Branches":
         """These rows, repeated, reordered or left out."""
-        return Branches(self.trunk, self.parents[rows], self.tails[rows], self.logits[rows])
+        return Branches(
+            self.trunk, self.parents[rows], self.tails[rows], self.logits[rows], self.middles[rows]
+        )
 
     def copy(self, row: int, cache: Cache, place: int) -> None:
         """What a row has read, to a row of a cache; one that holds the same trunk gets the tail alone."""
