@@ -188,6 +188,8 @@ def test_load_takes_the_users_weights_and_recipe(tiny_llama, tmp_path):
     assert reply.text.strip()
 
 
+DEAF = ("understand", "realized", "interprets", "explores")
+"""Whatever needs the shipped annotators, which do not fit the tiny encoder."""
 POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "great", "i am happy")
 
 
@@ -203,23 +205,23 @@ def settings(tiny_llama, tmp_path):
     recipe.write_text(
         "system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 4, temperature: 1.0}"
     )
-    return {"model": "prompted", "weights": tiny_llama, "recipe": recipe, "without": ("understand",)}
+    return {"model": "prompted", "weights": tiny_llama, "recipe": recipe, "without": DEAF}
 
 
-def test_of_several_replies_the_shipped_ranker_chooses(shipped, settings):
+def test_of_several_replies_the_shipped_reader_chooses(shipped, settings):
     listener = Listener.load(candidates=5, **settings)
-    assert isinstance(listener.choose, Choice) and listener.choose.ranker.key == shipped.key
+    assert isinstance(listener.choose, Choice) and listener.choose.ranker is None
     assert listener.choose.reader.name == "cross"
     pieces = []
     reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
-    unchosen = Listener.load(candidates=5, **settings | {"without": ("understand", "choose")})
+    unchosen = Listener.load(candidates=5, **settings | {"without": (*DEAF, "choose")})
     proposed = unchosen.reply("I am sad", seed=1).candidates
     asked = Dialogue((Turn("speaker", "I am sad"),))
     assert reply.candidates == listener.choose.choose(asked, proposed)
     assert reply.text == reply.candidates[0].text and pieces == [reply.text]
     scores = [dict(candidate.scores) for candidate in reply.candidates]
-    ranked = shipped.scores(asked, [one.text for one in reply.candidates])
-    assert [one["ranker"] for one in scores] == pytest.approx(ranked.tolist(), abs=1e-3)
+    read = listener.choose.reader.scores(asked, [one.text for one in reply.candidates])
+    assert [one["reader"] for one in scores] == pytest.approx(read.tolist(), abs=1e-3)
     order = [one["choice"] for one in scores]
     assert len(order) == 5 and order == sorted(order, reverse=True) and order[0] > order[-1]
 
@@ -227,8 +229,8 @@ def test_of_several_replies_the_shipped_ranker_chooses(shipped, settings):
 def test_a_part_that_nobody_knows_is_an_error_and_a_known_one_is_left_out(shipped, settings):
     with pytest.raises(UnknownNameError, match="rankr"):
         Listener.load(candidates=2, **settings | {"without": ("rankr",)})
-    listener = Listener.load(candidates=3, **settings | {"without": ("understand", "ranker")})
-    assert "ranker" not in dict(listener.reply("I am sad", seed=1).candidates[0].scores)
+    listener = Listener.load(candidates=3, **settings | {"without": (*DEAF, "reader")})
+    assert "reader" not in dict(listener.reply("I am sad", seed=1).candidates[0].scores)
 
 
 def test_a_recipe_can_ask_for_several(shipped, settings):
@@ -257,9 +259,8 @@ def test_without_a_choice_the_first_of_several_is_said_and_heard(settings):
     assert len(reply.candidates) == 3
 
 
-@pytest.mark.parametrize("name", ["SHIPPED", "READER"])
-def test_a_missing_judge_is_a_clear_error(shipped, settings, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(f"listenwell.rankers.selector.{name}", tmp_path / "none")
+def test_a_missing_judge_is_a_clear_error(shipped, settings, tmp_path, monkeypatch):
+    monkeypatch.setattr("listenwell.rankers.selector.READER", tmp_path / "none")
     with pytest.raises(CheckpointError, match="no such folder"):
         Listener.load(candidates=2, **settings)
 

@@ -104,7 +104,8 @@ class Choice:
         return {
             "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
             "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
-            f"weakest part that was asked for; faults times {self.config.steered_faults:g}",
+            f"weakest part that was asked for; liked {self.config.steered_liked:g} at most; no merits; "
+            f"faults times {self.config.steered_faults:g}",
             "judges left out": ", ".join(self.config.without) or "none",
             "reader": f"{self.reader.name}, key {self.reader.key}" if self.reader else "none",
             "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",

@@ -55,6 +55,8 @@ class ChoiceConfig:
     """For each level of exploration."""
     steered: float = 4.5
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
+    steered_liked: float = 1.0
+    """What `liked` weighs at most then: it knows nothing of what was asked for."""
     steered_faults: float = 2.0
     """What the weight of every fault but those of SHORT is multiplied by then: no plan excuses an invented
     life."""
@@ -82,7 +84,7 @@ class ChoiceConfig:
         for name in self.without:
             if name not in JUDGES:
                 raise unknown_name("judge", name, JUDGES)
-        for name in (*JUDGES, "steered", "steered_faults"):
+        for name in (*JUDGES, "steered", "steered_liked", "steered_faults"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
                 raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")
@@ -95,7 +97,8 @@ class ChoiceConfig:
         """The weights for a reply of which somebody asked for a part of the plan."""
         faults = {name: self.steered_faults * getattr(self, name) for name in FAULTS if name not in SHORT}
         merits = dict.fromkeys(MERITS, 0.0)  # what was not asked for is free
-        return replace(self, realized=self.steered, **faults, **merits)
+        liked = min(self.liked, self.steered_liked)
+        return replace(self, realized=self.steered, liked=liked, **faults, **merits)
 
     def asked(self) -> tuple[str, ...]:
         """The judges that count."""

@@ -38,6 +38,7 @@ was written by the command in its row. A number is only as good as its condition
 _TITLES = {
     "replies": "Replies",
     "ratings": "Blind ratings of replies",
+    "judges": "Judges of replies, beside raters",
     "perplexity": "Perplexity of the reference replies",
     "understanding": "Understanding: emotions, intents, acts and mechanisms",
     "ranking": "Ranking: choosing the true reply",

@@ -31,6 +31,7 @@ GROUPS = {
     "manner": "Manner",
     "empathy": "Empathy, and lives that nobody has",
     "ratings": "What raters say",
+    "judges": "Who says what raters say",
     "perplexity": "Perplexity",
     "planning": "The next factor, where the one before it was foretold",
     "planning_gold": "The next factor, given all that stand before it",

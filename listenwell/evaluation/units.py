@@ -75,6 +75,26 @@ def _ratings() -> list[Metric]:
     ]
 
 
+def _judges() -> list[Metric]:
+    """Metrics of whether judges of replies say what raters say."""
+    return [
+        Metric(
+            "rater_agreement",
+            "agreement",
+            "correlation, −1 to 1",
+            "judges",
+            note="of a judge's scores with the raters', replies to the same context compared",
+        ),
+        Metric(
+            "chosen_overall",
+            "chosen, overall",
+            "rating, 1 to 5",
+            "judges",
+            note="how the raters liked the reply that it would choose alone",
+        ),
+    ]
+
+
 def _planning() -> list[Metric]:
     """Metrics of what a speaker means to do before it speaks (CoMAE's Table 4)."""
     share = "in how many of the replies that is so"
@@ -263,6 +283,7 @@ METRICS: dict[str, Metric] = {
         Metric("MRR unshuffled", "MRR, neighbours", PERCENT, "ranking_hard"),
         *_reading(),
         *_ratings(),
+        *_judges(),
         Metric(
             "time_ratio",
             "time",

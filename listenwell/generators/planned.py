@@ -217,6 +217,19 @@ class Speaker:
         )
         return found
 
+    def with_liking(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Replies of its own, read once more, with how well they would be liked among their scores.
+
+        Those without a plan, and all where nobody knows its states, stay as they are.
+        """
+        found = list(candidates)
+        for place, one in enumerate(candidates):
+            if self._liking and one.plan and "liked" not in dict(one.scores):
+                middle = self.middles_of(dialogue, one.plan, [one.text])[0]
+                scores = (*one.scores, ("liked", round(self._liking.score(middle), 4)))
+                found[place] = replace(one, scores=scores)
+        return found
+
     def priors(self, replies: Sequence[str]) -> list[float]:
         """log P(y) of each reply by token, its end mark counted: how likely it is whatever was said."""
         words = [self._layout.words(reply) for reply in replies]

@@ -35,7 +35,7 @@ def only(*judges, **weights):
 
 
 def test_every_judge_has_a_weight():
-    others = {"steered", "steered_faults", "without", "every"}
+    others = {"steered", "steered_liked", "steered_faults", "without", "every"}
     assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, *others}
     # The ranker adds nothing to the others; whoever wants it gives it a weight.
     assert ChoiceConfig().asked() == tuple(judge for judge in JUDGES if judge != "ranker")
@@ -282,3 +282,9 @@ def test_what_a_reply_shows_counts_unless_somebody_steers(monkeypatch):
     assert (best["choice"], other["choice"]) == (3.0, 0.5) and "explores" not in best
     assert choice.choose(TALK, candidates, Factors(tone="joy"))[0].text == "That is hard."
     assert "interprets" not in dict(Choice(config).choose(TALK, candidates)[0].scores)  # nobody reads
+
+
+def test_who_steers_is_asked_before_raters():
+    steered = ChoiceConfig(liked=3.0, steered_liked=1.0, steered=4.5).for_steering()
+    assert (steered.liked, steered.realized, steered.interprets) == (1.0, 4.5, 0.0)
+    assert ChoiceConfig(liked=0.5).for_steering().liked == 0.5

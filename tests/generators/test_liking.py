@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from listenwell.checkpoint import open_checkpoint
-from listenwell.dialogue import Dialogue, Factors, Turn
+from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ratings import HEADER
 from listenwell.generators import liking
@@ -76,6 +76,20 @@ def test_states_kept_on_the_way_are_those_of_the_words(judged, tiny_speaker):
             continue  # its last words were never read
         alone = float(plain.middles_of(TALK, PLAN, [one.text])[0] @ weights)
         assert dict(one.scores)["liked"] == pytest.approx(alone, abs=0.1 * float(np.abs(weights).sum()))
+
+
+def test_replies_that_were_made_before_are_read_once_more(judged, tiny_speaker):
+    config, plain, weights = judged
+    old = [
+        Candidate("Oh no!", PLAN, (("likelihood", -1.0),)),
+        Candidate("Oh."),
+        Candidate("A", PLAN, (("liked", 7.0),)),
+    ]
+    read = Speaker.load(config, tiny_speaker).with_liking(TALK, old)
+    wanted = float(plain.middles_of(TALK, PLAN, ["Oh no!"])[0] @ weights)
+    assert dict(read[0].scores) == {"likelihood": -1.0, "liked": pytest.approx(wanted, abs=1e-3)}
+    assert read[1:] == old[1:]
+    assert plain.with_liking(TALK, old) == old  # nobody knows its states
 
 
 def test_a_line_about_another_speaker_says_nothing(judged, tiny_speaker, tmp_path):

@@ -304,3 +304,40 @@ def test_another_kind_of_model_is_refused(tiny_llama, tmp_path):
 def test_the_library_is_told_to_be_silent(exact):
     assert os.environ[TELEMETRY] == "1"
     assert 0 <= real_cores() <= (os.cpu_count() or 1)
+
+
+def test_exact_middles_are_those_of_torch(exact, reference):
+    tokens, other = reference.encode(TEXT), reference.encode(OTHER)
+    found, wanted = (engine.middles(engine.prefill(tokens)) for engine in (exact, reference))
+    assert found.shape == (1, wanted.shape[1]) and found.dtype == np.float32
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    replies = [other, tokens[:3], tokens * 9]
+    means = [engine.mean_middles(tokens, replies) for engine in (exact, reference)]
+    np.testing.assert_allclose(means[0], means[1], atol=1e-4)
+    assert exact.mean_middles(tokens, []).shape == reference.mean_middles(tokens, []).shape
+
+
+def test_middles_go_with_their_rows(runtime):
+    """However rows are picked, joined, branched and read on, each has the state of its own last token."""
+    texts = [runtime.encode(text) for text in (TEXT, OTHER)]
+    alone = [runtime.middles(runtime.prefill([*tokens, 5]))[0] for tokens in texts]
+    before = runtime.prefill_many(texts)
+    ways = [
+        runtime.step(before, [[5], [5]]),
+        runtime.join([runtime.step(runtime.prefill(tokens), [[5]]) for tokens in texts]),
+        runtime.branch(runtime.prefill_many(texts), [0, 1], [[5], [5]]),
+    ]
+    for state in ways:
+        np.testing.assert_allclose(runtime.middles(state), alone, atol=0.02)
+        np.testing.assert_allclose(
+            runtime.middles(runtime.pick(state, [1, 0, 1])), [alone[n] for n in (1, 0, 1)], atol=0.02
+        )
+
+
+def test_the_mean_is_over_a_replys_own_tokens(exact):
+    prompt, reply = exact.encode(TEXT), exact.encode(OTHER)
+    state, each = exact.prefill(prompt), []
+    for token in reply:
+        state = exact.step(state, [[token]])
+        each.append(exact.middles(state)[0])
+    np.testing.assert_allclose(exact.mean_middles(prompt, [reply])[0], np.mean(each, 0), atol=1e-5)
