@@ -115,6 +115,7 @@ def results_of(folder: Path, replies: Path, raters: str) -> list[Result]:
             data=hash_files([folder / KEY, *rating_files(folder)]),
             units=units(tuple(figures)),
             conditions=(("raters", raters), ("rated replies", f"{sum(map(len, overall)):,}")),
+            checkpoint="" if name == PERSON else hash_files(speaker.files()),
             **surroundings(),  # type: ignore[arg-type]
         )
         for name, figures in rows.items()

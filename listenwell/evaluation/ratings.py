@@ -7,9 +7,10 @@ candidates are shown instead, and `generators.liking` learns from what is said o
 
 import argparse
 import csv
+import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,12 +134,13 @@ def figures_of(who: str, rated: Sequence[Rated]) -> dict[str, float]:
     return figures
 
 
-def results_of(folder: Path, raters: str) -> list[Result]:
+def results_of(folder: Path, raters: str, ours: Mapping[str, str] | None = None) -> list[Result]:
     """A row for each system on the sheets.
 
     Args:
         folder: with sheets, key and ratings.
         raters: who they were, for whoever reads the row.
+        ours: the checkpoint's hash of each system that is one of ours.
     """
     key, rated = read_ratings(folder)
     systems = dict.fromkeys(who for one in rated for shown in one.entry.replies for who in shown.who)
@@ -165,10 +167,22 @@ def results_of(folder: Path, raters: str) -> list[Result]:
                 data=hash_files([folder / KEY, *rating_files(folder)]),
                 units=units(tuple(figures)),
                 conditions=conditions,
+                checkpoint=(ours or {}).get(who, ""),
                 **surroundings(),  # type: ignore[arg-type]
             )
         )
     return found
+
+
+def _checkpoint(given: str) -> tuple[str, str]:
+    """A system's name and the hash of its checkpoint, from NAME=FOLDER."""
+    name, _, folder = given.partition("=")
+    try:
+        return name, str(json.loads((Path(folder) / "run.json").read_bytes())["checkpoint"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{given!r} names no folder with a run.json.", "Give NAME=FOLDER, such as ours=runs/ours."
+        ) from None
 
 
 def make_sheets(asked: argparse.Namespace) -> Key:
@@ -216,6 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = ways.add_parser("figures", help="a result of every system")
     figures.add_argument("folder", type=Path)
     figures.add_argument("--raters", required=True, help="who they were")
+    figures.add_argument("--ours", nargs="*", default=[], help="NAME=FOLDER with the run.json of its replies")
     figures.add_argument("--keep", type=Path, required=True, help="the folder for the results")
     asked = parser.parse_args(arguments)
     try:
@@ -223,7 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             key = make_sheets(asked)
             print(f"{asked.folder}: {len(key.entries)} contexts on {key.entries[-1].sheet} sheets")
         else:
-            for result in results_of(asked.folder, asked.raters):
+            for result in results_of(asked.folder, asked.raters, dict(map(_checkpoint, asked.ours))):
                 write_result(result, asked.keep / file_name(result))
                 print(f"{result.system}: {dict(result.metrics)}")
     except ListenwellError as error:

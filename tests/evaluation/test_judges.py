@@ -70,6 +70,9 @@ def test_the_command_makes_a_row_of_everybody(tmp_path, monkeypatch, capsys):
 
         priors = None
 
+        def files(self):
+            return iter(())
+
     class Here:
         def __init__(self, name):
             pass

@@ -191,7 +191,12 @@ def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch, capsys):
     assert main(["sheets", str(folder), f"ours={file}", "--count", "3", "--per", "2"]) == 0
     assert "3 contexts on 2 sheets" in capsys.readouterr().out
     rate(folder, Key.from_json((folder / KEY).read_bytes()), lambda entry, shown: (3, 3, 3, 4))
-    assert main(["figures", str(folder), "--raters", "us", "--keep", str(kept)]) == 0
+    figures = ["figures", str(folder), "--raters", "us", "--keep", str(kept)]
+    assert main(figures) == 0
     assert read_result(kept / "ratings-ours.json").metric("level") == 100
+    (tmp_path / "run.json").write_text('{"checkpoint": "abc"}')
+    assert main([*figures, "--ours", f"ours={tmp_path}"]) == 0
+    assert read_result(kept / "ratings-ours.json").checkpoint == "abc"
+    assert main([*figures, "--ours", "ours=nowhere"]) == 1
     assert main(["sheets", str(folder), "ours"]) == 1
     assert "NAME=FILE" in capsys.readouterr().err
