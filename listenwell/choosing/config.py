@@ -95,10 +95,10 @@ class ChoiceConfig:
 
     def for_steering(self) -> "ChoiceConfig":
         """The weights for a reply of which somebody asked for a part of the plan."""
-        faults = {name: self.steered_faults * getattr(self, name) for name in FAULTS if name not in SHORT}
-        merits = dict.fromkeys(MERITS, 0.0)  # what was not asked for is free
-        liked = min(self.liked, self.steered_liked)
-        return replace(self, realized=self.steered, liked=liked, **faults, **merits)
+        weights = {name: self.steered_faults * self.weight(name) for name in FAULTS if name not in SHORT}
+        weights |= dict.fromkeys(MERITS, 0.0)  # what was not asked for is free
+        weights |= {"realized": self.steered, "liked": min(self.liked, self.steered_liked)}
+        return replace(self, **weights)  # type: ignore[arg-type]
 
     def asked(self) -> tuple[str, ...]:
         """The judges that count."""

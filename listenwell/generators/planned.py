@@ -385,25 +385,6 @@ def _stem(row: int, plan: Factors) -> tuple[int, Factors]:
     return row, replace(plan, tone=None)
 
 
-def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]]:
-    """Every reply with its plan; those that were never annotated are, by the shipped annotators."""
-    plans = [plan_of(example) for example in examples]
-    missing = [place for place, plan in enumerate(plans) if plan is None]
-    if missing:
-        from listenwell.annotators.annotator import Annotator
-
-        heads = ("emotion", "act", "tone", "emotional_reaction", "interpretation", "exploration")
-        whole = (
-            replace(examples[place].context, turns=(*examples[place].context.turns, examples[place].reply))
-            for place in missing
-        )
-        for place, dialogue in zip(missing, Annotator.load(heads=heads).annotate_all(whole, 1), strict=True):
-            plans[place] = plan_of(Example(examples[place].context, dialogue.turns[-1]))
-    for example, plan in zip(examples, plans, strict=True):
-        if plan is not None:  # a reply to one's own words has no mechanisms
-            yield example, plan
-
-
 def _shares(total: int, plans: int) -> list[int]:
     """How many replies each plan gets; the first ones get what is left over. No plan is one of its own."""
     plans = max(1, plans)

@@ -5,8 +5,8 @@ ordinary next-token prediction once every factor is a token: emotion, mechanisms
 sets of ER, IP, EX), act, tone, in this order.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 from listenwell.dialogue import Example, Factors
@@ -132,3 +132,22 @@ def wanted(
         act=ACTS.match(act) if act is not None else None,
         tone=TONES.match(tone) if tone is not None else None,
     )
+
+
+def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]]:
+    """Every reply with its plan; those that were never annotated are, by the shipped annotators."""
+    plans = [plan_of(example) for example in examples]
+    missing = [place for place, plan in enumerate(plans) if plan is None]
+    if missing:
+        from listenwell.annotators.annotator import Annotator
+
+        heads = ("emotion", "act", "tone", "emotional_reaction", "interpretation", "exploration")
+        whole = (
+            replace(examples[place].context, turns=(*examples[place].context.turns, examples[place].reply))
+            for place in missing
+        )
+        for place, dialogue in zip(missing, Annotator.load(heads=heads).annotate_all(whole, 1), strict=True):
+            plans[place] = plan_of(Example(examples[place].context, dialogue.turns[-1]))
+    for example, plan in zip(examples, plans, strict=True):
+        if plan is not None:  # a reply to one's own words has no mechanisms
+            yield example, plan

@@ -18,8 +18,8 @@ from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.generators.layout import Laid, Layout
-from listenwell.generators.planned import KIND, SHIPPED, known_plans
-from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, token_words
+from listenwell.generators.planned import KIND, SHIPPED
+from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, known_plans, token_words
 from listenwell.generators.rejected import talk_of
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.runtime.quiet import quiet_transformers
