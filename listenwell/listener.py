@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from listenwell.choosing.config import READ
 from listenwell.dialogue import (
     SPEAKER,
     Dialogue,
@@ -100,9 +101,9 @@ class Listener:
         several = model != RETRIEVAL and getattr(config, "candidates", 1) > 1
         plan = speak if hasattr(speak, "plan") and "plan" not in off else None
         if plan is None:
-            off |= {"plan", "realized"}  # what was not planned cannot be weighed
+            off |= {"plan", *READ}  # what was not planned cannot be weighed
         if not several or "choose" in off:
-            off |= {"choose", "realized"}
+            off |= {"choose", *READ}
         annotators = _annotators(off)
         return cls(
             speak=speak,
@@ -272,7 +273,7 @@ def _annotators(off: frozenset[str]) -> "Annotator | None":
     from listenwell.annotators.annotator import Annotator
     from listenwell.annotators.replies import REPLY_HEADS
 
-    heads = (() if "understand" in off else ("emotion",)) + (() if "realized" in off else REPLY_HEADS)
+    heads = (() if "understand" in off else ("emotion",)) + (() if off.issuperset(READ) else REPLY_HEADS)
     return Annotator.load(heads=heads) if heads else None
 
 

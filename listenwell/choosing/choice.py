@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from listenwell.choosing.brief import brief
-from listenwell.choosing.config import CHOICE, FAULTS, LATE, MERITS, SOFT, ChoiceConfig
+from listenwell.choosing.config import CHOICE, FAULTS, LATE, MERITS, READ, SOFT, ChoiceConfig
 from listenwell.choosing.copied import copied
 from listenwell.choosing.invented import invented
 from listenwell.choosing.realized import read_candidates, realized, shown
@@ -42,8 +42,6 @@ class Ranker(Protocol):
         ...
 
 
-READ = {"interprets": "interpretation", "explores": "exploration", "realized": None}
-"""Judges who ask the annotators, and the mechanism that is looked at, where it is one."""
 Priors = Callable[[Sequence[str]], Sequence[float]]
 """How likely replies are whatever was said: log P(y) by token; see `planned.Speaker.priors`."""
 

@@ -17,6 +17,8 @@ JUDGES = (*SOFT, *MERITS, *FAULTS)
 LATE = ("reader", "ranker", "prior")
 """Soft judges that take time and count little: asked in this order after all others, and only while they
 could still change which candidate comes first."""
+READ = {"interprets": "interpretation", "explores": "exploration", "realized": None}
+"""Judges who ask the annotators, and the mechanism that is looked at, where it is one."""
 CHOICE = "choice"
 """The name of the score by which candidates are put in order."""
 

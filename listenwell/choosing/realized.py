@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
 Readings = Sequence[Turn | None]
-"""What the annotators read in each candidate; None where it has no words."""
+"""What the annotators read in each candidate; None where nothing was planned, or it has no words."""
 
 
 def read_candidates(
     annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate]
 ) -> list[Turn | None]:
-    """All candidates with words, read in one go."""
-    worded = [place for place, one in enumerate(candidates) if one.text.strip()]
-    read = read_replies(annotator, dialogue, [candidates[place].text for place in worded])
+    """All candidates with plans and words, read in one go."""
+    worded = [place for place, one in enumerate(candidates) if one.plan and one.text.strip()]
     found: list[Turn | None] = [None] * len(candidates)
+    if not worded:
+        return found
+    read = read_replies(annotator, dialogue, [candidates[place].text for place in worded])
     for place, turn in zip(worded, read, strict=True):
         found[place] = turn
     return found

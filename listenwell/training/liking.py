@@ -1,0 +1,111 @@
+"""Learning how well a speaker's replies are liked, from what raters said of them.
+
+`python -m listenwell.training.liking RATINGS… --split train --out FOLDER` reads folders of
+`evaluation.ratings` with a listener's candidates, and writes a `generators.liking.Liking`.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.checkpoint import find_checkpoint, open_checkpoint
+from listenwell.corpora.sources import Source
+from listenwell.dialogue import Dialogue, Factors
+from listenwell.errors import InputError, ListenwellError
+from listenwell.evaluation.rating_sheets import Shown, examples_by_id
+from listenwell.evaluation.ratings import read_ratings
+from listenwell.generators.liking import RIDGE, Liking, agreement, fit, weights_of
+from listenwell.generators.planned import SHIPPED, PlannedConfig, Speaker
+from listenwell.progress import progress
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """Rated replies of one speaker, with what it makes of them."""
+
+    states: np.ndarray  # (replies, width)
+    ratings: np.ndarray  # (replies,)
+    contexts: np.ndarray  # (replies,)
+
+
+def rated_states(speaker: Path, folders: Sequence[Path], split: str) -> Ratings:
+    """What a speaker makes of the rated replies that have plans, each read after its context and plan.
+
+    Args:
+        speaker: its checkpoint.
+        folders: of `evaluation.ratings`, all of one split.
+        split: which.
+    """
+    reads = Speaker.load(PlannedConfig(), speaker)
+    states, ratings, contexts = list[np.ndarray](), list[float](), list[int]()
+    known = [(folder, *read_ratings(folder)) for folder in folders]
+    if wrong := next((key.split for _, key, _ in known if key.split != split), None):
+        raise InputError(f"There are ratings of the split {wrong}.", f"Name folders of {split} alone.")
+    examples = _contexts({key.corpus for _, key, _ in known}, split)
+    total = sum(len(rated) for _, _, rated in known)
+    with progress("reading rated replies", total=total, unit="contexts") as advance:
+        for number, (key, one) in enumerate((key, one) for _, key, some in known for one in some):
+            by_plan: dict[Factors, list[Shown]] = {}
+            for shown in one.entry.replies:
+                if shown.plan is not None:  # the person's has none
+                    by_plan.setdefault(shown.plan, []).append(shown)
+            for plan, some in by_plan.items():
+                context = examples[key.corpus, one.entry.id]
+                states += list(reads.middles_of(context, plan, [shown.text for shown in some]))
+                ratings += [float(one.mean(shown)[-1]) for shown in some]
+                contexts += [number] * len(some)
+            advance(1)
+    return Ratings(np.array(states), np.array(ratings), np.array(contexts))
+
+
+def _contexts(corpora: set[str], split: str) -> Mapping[tuple[str, str], Dialogue]:
+    """Every context of some corpora, by corpus and id."""
+
+    def pairs() -> Iterator[tuple[tuple[str, str], Dialogue]]:
+        for corpus in corpora:
+            for name, example in examples_by_id(list(Source(corpus).examples(split))):
+                yield (corpus, name), example.context
+
+    return dict(pairs())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Learn from ratings as the command line says; gives the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m listenwell.training.liking", description=__doc__)
+    parser.add_argument("ratings", nargs="+", type=Path, help="folders of listenwell.evaluation.ratings")
+    parser.add_argument("--speaker", type=Path, default=SHIPPED, help="whose replies they are")
+    parser.add_argument("--split", default="train", help="which part of the corpus they answer")
+    parser.add_argument("--ridge", type=float, default=RIDGE)
+    parser.add_argument(
+        "--held-out", nargs="*", type=Path, default=[], help="folders of valid, to measure on"
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args(arguments)
+    try:
+        checkpoint = open_checkpoint(find_checkpoint(asked.speaker))
+        learned = rated_states(asked.speaker, asked.ratings, asked.split)
+        weights = fit(learned.states, learned.ratings, learned.contexts, asked.ridge)
+        about: dict[str, object] = {
+            "ridge": asked.ridge,
+            "replies": len(learned.ratings),
+            "contexts": len(np.unique(learned.contexts)),
+            "split": asked.split,
+        }
+        if asked.held_out:
+            other = rated_states(asked.speaker, asked.held_out, "valid")
+            about["agreement_held_out"] = agreement(other.states @ weights, other.ratings, other.contexts)
+        Liking(weights, weights_of(checkpoint)).save(asked.out, about)
+    except ListenwellError as error:
+        print(f"listenwell: {error}", file=sys.stderr)
+        return 1
+    print(json.dumps(about))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
