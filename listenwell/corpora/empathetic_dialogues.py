@@ -27,6 +27,8 @@ SPEAKER_WORKER = "speaker_worker"
 """The note with the number of who is listened to."""
 _NOTES = (LISTENER_WORKER, SPEAKER_WORKER)  # of even and of odd turns
 _LOOK = 1000  # rows; a file that names workers has a third one long before
+_TURNS = {str(number): number for number in range(1, 100)}  # one look is quicker than a test and int
+_EMOTIONS = frozenset(EMOTIONS)
 
 _Row = tuple[int, str, str, str, str]
 """Number of the turn, emotion, situation, worker, text; `_comma_` not yet undone in the texts."""
@@ -85,11 +87,14 @@ class EmpatheticDialogues(Reader):
             # The usual row passes these tests at once; every other goes through _repaired.
             if len(fields) != 8 or not is_number(fields[4]) or (fields[7] and _RATINGS.fullmatch(fields[7])):
                 fields = _repaired(fields, f"{file.name}:{number}", self.report)
-            if not fields:
-                continue
-            if fault := _fault(fields):
-                self.report.skip(fault, f"{file.name}:{number}")
-                continue
+                if not fields:
+                    continue
+            turn, text = _TURNS.get(fields[1]), fields[5].strip()
+            if turn is None or not text or fields[2] not in _EMOTIONS:  # again a quick test of the usual row
+                if fault := _fault(fields):
+                    self.report.skip(fault, f"{file.name}:{number}")
+                    continue
+                turn = int(fields[1])
             if fields[0] != current:
                 if rows:
                     yield current, rows
@@ -98,7 +103,7 @@ class EmpatheticDialogues(Reader):
             if current in ended:
                 self.report.skip("row of a conversation that ended before", f"{file.name}:{number}")
                 continue
-            rows.append((int(fields[1]), fields[2], fields[3].strip(), fields[4], fields[5].strip()))
+            rows.append((turn, fields[2], fields[3].strip(), fields[4], text))
         if rows:
             yield current, rows
 
