@@ -10,17 +10,15 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from listenwell.choosing.config import CHOICE, FAULTS
 from listenwell.corpora.sources import Source
-from listenwell.dialogue import Candidate, Dialogue, Turn
+from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.replies import example_id
-from listenwell.files import written_whole
 from listenwell.generators.plans import is_whole
-from listenwell.generators.rejected import Pair
+from listenwell.generators.rejected import Pair, add_pairs, pair_of
 
 JUDGED = "judged"
 """Where such a pair's rejected reply comes from."""
@@ -48,23 +46,19 @@ def judged_pairs(replies: Path, contexts: Mapping[str, Dialogue], gap: float = G
                 f"{replies}:{number} holds no candidates of a reply to this corpus: {error}",
                 "Make the replies with --whole, several candidates, and the same corpus and split.",
             ) from None
-        if pair := _pair(context, candidates, gap):
-            yield pair
+        yield from _pairs(context, candidates, gap)
 
 
-def _pair(context: Dialogue, candidates: Sequence[Candidate], gap: float) -> Pair | None:
+def _pairs(context: Dialogue, candidates: Sequence[Candidate], gap: float) -> Iterator[Pair]:
     """The best one and the worst one under the same plan; none where even the best has a fault."""
     best = candidates[0]
     others = [one for one in candidates[1:] if one.plan == best.plan]
     if best.plan is None or not is_whole(best.plan) or not others:
-        return None
+        return
     scores, worst = dict(best.scores), others[-1]
     if any(scores.get(fault) for fault in FAULTS) or scores[CHOICE] - dict(worst.scores)[CHOICE] < gap:
-        return None
-    turns = tuple(Turn(turn.speaker, turn.text) for turn in context.turns)
-    return Pair(
-        replace(context, turns=turns, situation=None, notes=()), best.plan, best.text, worst.text, JUDGED
-    )
+        return
+    yield from pair_of(context, best.plan, best.text, worst.text, JUDGED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,9 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         examples = enumerate(Source(asked.corpus).examples(asked.split))
         contexts = {example_id(example, place): example.context for place, example in examples}
         pairs = list(judged_pairs(asked.replies, contexts, asked.gap))
-        before = asked.out.read_bytes() if asked.out.exists() else b""
-        with written_whole(asked.out) as out:
-            out.write(before + b"".join(pair.to_json().encode() + b"\n" for pair in pairs))
+        add_pairs(asked.out, pairs)
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)
         return 1

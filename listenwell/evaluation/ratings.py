@@ -2,7 +2,7 @@
 
 `python -m listenwell.evaluation.ratings sheets OUT NAME=FILE…` writes sheets (`rating_sheets`); raters write
 a CSV beside each; `… figures OUT` makes a result of every system. With `--candidates`, a listener's own
-candidates are shown instead, and `generators.liking` learns from what is said of them.
+candidates are shown instead; `training.liking` and `rated_pairs` learn from what is said of them.
 """
 
 import argparse
@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sources import Source
+from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.ledger import Result, file_name, surroundings, write_result
 from listenwell.evaluation.rating_sheets import (
@@ -92,6 +94,32 @@ def read_ratings(folder: Path) -> tuple[Key, list[Rated]]:
     if not rated:
         raise InputError(f"Nobody has rated a sheet of {folder}.", f"Write {sheet_name(1)}.csv there.")
     return key, rated
+
+
+def rated_contexts(folders: Sequence[Path], split: str) -> list[tuple[Dialogue, Rated]]:
+    """Every rated context of some folders, with what was said in it.
+
+    Args:
+        folders: with sheets, key and ratings, all of one split.
+        split: which.
+    """
+    known = [read_ratings(folder) for folder in folders]
+    if wrong := next((key.split for key, _ in known if key.split != split), None):
+        raise InputError(f"There are ratings of the split {wrong}.", f"Name folders of {split} alone.")
+    contexts = {
+        (corpus, name): example.context
+        for corpus in {key.corpus for key, _ in known}
+        for name, example in examples_by_id(list(Source(corpus).examples(split)))
+    }
+    found = []
+    for key, rated in known:
+        for one in rated:
+            if (key.corpus, one.entry.id) not in contexts:
+                raise InputError(
+                    f"{key.corpus} has no context {one.entry.id}.", "Use the corpus that the sheets show."
+                )
+            found.append((contexts[key.corpus, one.entry.id], one))
+    return found
 
 
 def rating_files(folder: Path) -> list[Path]:

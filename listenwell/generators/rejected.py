@@ -47,7 +47,7 @@ Planned = tuple[Example, Factors]
 
 @dataclass(frozen=True, slots=True)
 class Pair(Record):
-    """Two replies to one context under one plan, of which the first is to be preferred."""
+    """Two replies to one context, of which the first is to be preferred."""
 
     context: Dialogue
     plan: Factors
@@ -55,11 +55,18 @@ class Pair(Record):
     rejected: str
     source: str
     """Where the rejected one comes from, such as `own` or `other`."""
+    rejected_plan: Factors | None = None
+    """What the rejected one was meant to do, where it is not `plan`."""
 
     def __post_init__(self) -> None:
         strings("replies and the source of a pair", (self.chosen, self.rejected, self.source))
-        if not is_whole(self.plan):
-            raise InputError("The plan of a pair lacks a factor.", "Decide every level.")
+        if not all(map(is_whole, self.plans)):
+            raise InputError("A plan of the pair lacks a factor.", "Decide every level.")
+
+    @property
+    def plans(self) -> tuple[Factors, Factors]:
+        """Of the chosen and of the rejected reply."""
+        return self.plan, self.rejected_plan or self.plan
 
 
 @dataclass(frozen=True)
@@ -238,6 +245,13 @@ def make_pairs(
         seconds = time.perf_counter() - begun
         print(f"{start + len(batch):,} of {len(places):,} contexts, {seconds:.0f} s", file=sys.stderr)
     return _join(files, out)
+
+
+def add_pairs(out: Path, pairs: Sequence[Pair]) -> None:
+    """Write pairs after those that a file holds already; whole or not at all."""
+    before = out.read_bytes() if out.exists() else b""
+    with written_whole(out) as whole:
+        whole.write(before + b"".join(pair.to_json().encode() + b"\n" for pair in pairs))
 
 
 def pair_of(

@@ -7,18 +7,17 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.corpora.sources import Source
-from listenwell.dialogue import Dialogue, Factors
-from listenwell.errors import InputError, ListenwellError
-from listenwell.evaluation.rating_sheets import Shown, examples_by_id
-from listenwell.evaluation.ratings import read_ratings
+from listenwell.dialogue import Factors
+from listenwell.errors import ListenwellError
+from listenwell.evaluation.rating_sheets import Shown
+from listenwell.evaluation.ratings import rated_contexts
 from listenwell.generators.liking import RIDGE, Liking, agreement, fit, weights_of
 from listenwell.generators.planned import SHIPPED, PlannedConfig, Speaker
 from listenwell.progress import progress
@@ -43,35 +42,19 @@ def rated_states(speaker: Path, folders: Sequence[Path], split: str) -> Ratings:
     """
     reads = Speaker.load(PlannedConfig(), speaker)
     states, ratings, contexts = list[np.ndarray](), list[float](), list[int]()
-    known = [(folder, *read_ratings(folder)) for folder in folders]
-    if wrong := next((key.split for _, key, _ in known if key.split != split), None):
-        raise InputError(f"There are ratings of the split {wrong}.", f"Name folders of {split} alone.")
-    examples = _contexts({key.corpus for _, key, _ in known}, split)
-    total = sum(len(rated) for _, _, rated in known)
-    with progress("reading rated replies", total=total, unit="contexts") as advance:
-        for number, (key, one) in enumerate((key, one) for _, key, some in known for one in some):
+    known = rated_contexts(folders, split)
+    with progress("reading rated replies", total=len(known), unit="contexts") as advance:
+        for number, (context, one) in enumerate(known):
             by_plan: dict[Factors, list[Shown]] = {}
             for shown in one.entry.replies:
                 if shown.plan is not None:  # the person's has none
                     by_plan.setdefault(shown.plan, []).append(shown)
             for plan, some in by_plan.items():
-                context = examples[key.corpus, one.entry.id]
                 states += list(reads.middles_of(context, plan, [shown.text for shown in some]))
                 ratings += [float(one.mean(shown)[-1]) for shown in some]
                 contexts += [number] * len(some)
             advance(1)
     return Ratings(np.array(states), np.array(ratings), np.array(contexts))
-
-
-def _contexts(corpora: set[str], split: str) -> Mapping[tuple[str, str], Dialogue]:
-    """Every context of some corpora, by corpus and id."""
-
-    def pairs() -> Iterator[tuple[tuple[str, str], Dialogue]]:
-        for corpus in corpora:
-            for name, example in examples_by_id(list(Source(corpus).examples(split))):
-                yield (corpus, name), example.context
-
-    return dict(pairs())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from listenwell.training.tokens import Encoded, TokenBatch, collate
 
 @dataclass(frozen=True)
 class PairPiece:
-    """A chosen and a rejected reply, each after the same context and plan."""
+    """A chosen and a rejected reply, each after the same context and its plan."""
 
     chosen: Encoded
     rejected: Encoded

@@ -1,8 +1,9 @@
 """Teaching a planned speaker what not to say: the human reply is set against a worse one.
 
 Direct preference optimization (DPO, Rafailov et al. 2023, Eq. 7) on the words of both replies, after the same
-context and plan; with the speaker's own replies as the worse ones it is one round of self-play (SPIN, Chen et
-al. 2024). `python -m listenwell.generators.rejected` makes the pairs. What is saved is a planned speaker.
+context and each after its plan; with the speaker's own replies as the worse ones it is one round of self-play
+(SPIN, Chen et al. 2024). `python -m listenwell.generators.rejected` makes such pairs, `evaluation.judged` and
+`evaluation.rated_pairs` those of two of its own replies. What is saved is a planned speaker.
 """
 
 from collections import Counter
@@ -118,7 +119,7 @@ class PreferenceTask(PlannedTask):
         recipe, found = self._settings, Counter(pair.source for pair in self._pairs)
         kinds = ", ".join(f"{count} {source}" for source, count in sorted(found.items()))
         return super().conditions() | {
-            "learned": f"to prefer people's replies: pairs with rejected ones, {kinds}",
+            "learned": f"to prefer the better of two replies; pairs by where the worse one is from: {kinds}",
             "learned without plan": "none",
             "learned without context": "none",
             "preference": f"DPO, beta {recipe.beta:g}, target margin {recipe.margin:g}, "
@@ -154,18 +155,19 @@ class PreferenceTask(PlannedTask):
         return learned, held_out
 
     def _piece(self, pair: Pair, limit: int) -> PairPiece:
-        """Both replies after the very same tokens: what is cut off a long talk is cut off for both."""
-        layout = self._layout
-        decided = layout.plans.encode(pair.plan)
-        chosen, rejected = (layout.words(text, limit // 2) for text in (pair.chosen, pair.rejected))
-        room = limit - len(decided) - max(len(chosen), len(rejected))
+        """Both replies after the very same talk: what is cut off a long one is cut off for both."""
+        layout, texts = self._layout, (pair.chosen, pair.rejected)
+        words = [layout.words(text, limit // 2) for text in texts]
+        decided = [layout.plans.encode(plan) for plan in pair.plans]
+        room = limit - max(len(plan) + len(reply) for plan, reply in zip(decided, words, strict=True))
         before = layout.prompt(pair.context, room).tokens
-        first = len(before) + len(decided)
 
-        def side(words: list[int], text: str) -> Encoded:
-            return encoded(Laid([*before, *decided, *words], len(before), first, text), first)
+        def side(place: int) -> Encoded:
+            first = len(before) + len(decided[place])
+            tokens = [*before, *decided[place], *words[place]]
+            return encoded(Laid(tokens, len(before), first, texts[place]), first)
 
-        return PairPiece(side(chosen, pair.chosen), side(rejected, pair.rejected), pair.source)
+        return PairPiece(side(0), side(1), pair.source)
 
     def _log_likelihoods(self, pairs: Sequence[PairPiece]) -> np.ndarray:
         """Of both replies of each pair, in nats: (pairs, 2) float32."""

@@ -216,10 +216,10 @@ class SpeakerRecipe:
 
 @dataclass(frozen=True)
 class PreferenceRecipe:
-    """How a planned speaker is taught to prefer people's replies to worse ones."""
+    """How a planned speaker is taught to prefer good replies to worse ones."""
 
     file: Path
-    """Pairs as `python -m listenwell.generators.rejected` writes them."""
+    """Pairs as `generators.rejected`, `evaluation.judged` or `evaluation.rated_pairs` write them."""
     beta: float = 0.1
     """How much a gain in likelihood counts (DPO's β): smaller lets the speaker go farther from its start."""
     nll: float = 0.2

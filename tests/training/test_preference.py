@@ -112,6 +112,18 @@ def test_the_losses_by_hand():
     assert costs.tolist() == pytest.approx([math.log(2), math.log(4 / 3), math.log(1e6)], rel=1e-5)
 
 
+def test_each_reply_is_learned_after_its_own_plan(recipe):
+    first = next(pairs())
+    other = replace(first.plan, tone="anger" if first.plan.tone != "anger" else "joy")
+    apart = replace(first, rejected_plan=other)
+    task = PreferenceTask.prepare(recipe, CPU)
+    same, differ = (task._piece(pair, 256) for pair in (first, apart))
+    assert same.chosen.tokens.tolist() == differ.chosen.tokens.tolist()
+    changed_at = [a != b for a, b in zip(same.rejected.tokens, differ.rejected.tokens, strict=True)]
+    assert sum(changed_at) == 1  # the tone's token, and the talk is the same before it
+    assert same.rejected.weight == differ.rejected.weight  # plans are read, not learned
+
+
 def test_at_the_start_the_margin_is_nought_and_the_loss_log_2(recipe):
     task = PreferenceTask.prepare(changed(recipe, nll=0.0), CPU)
     figures = task.measure("valid")
