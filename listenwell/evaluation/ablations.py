@@ -1,12 +1,15 @@
 """What each part of the listener is worth: the same replies without it, beside the whole listener's.
 
 A row of this table is a listener with places or judges switched off; its name and its conditions say which.
+Where raters read the same replies, what they said stands there too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.markdown import Grid
+from listenwell.evaluation.ratings import RATINGS
 from listenwell.evaluation.units import METRICS, Metric
 
 ABLATIONS = "ablations"
@@ -24,6 +27,8 @@ SHOWN = (
     "sentence_similarity",
     "rouge_l",
     "length",
+    "rated_overall",
+    "preferred",
 )
 """Figures in which a listener's parts can be seen."""
 
@@ -34,13 +39,18 @@ def ablation_grid(results: Sequence[Result]) -> Grid:
     The whole listener is the row of replies by the same system; a difference stands only where both answered
     the same contexts with the same seed.
     """
-    wholes = {result.system: result for result in results if result.task == "replies"}
+    rated = {result.system: result for result in results if result.task == RATINGS}
+    wholes = {
+        result.system: _with_ratings(result, rated, result.system)
+        for result in results
+        if result.task == "replies"
+    }
     rows: list[tuple[str, ...]] = []
     shown: list[Result] = []
-    for result in (one for one in results if one.task == ABLATIONS):
-        off = dict(result.conditions).get(OFF, "")
-        system = result.system.removesuffix(f" without {off}")
-        whole = wholes.get(system)
+    for found in (one for one in results if one.task == ABLATIONS and OFF in dict(one.conditions)):
+        off = dict(found.conditions)[OFF]
+        system = found.system.removesuffix(f" without {off}")
+        result, whole = _with_ratings(found, rated, system), wholes.get(system)
         if whole is not None and whole not in shown:
             shown.append(whole)
             rows.append((system, _WHOLE, f"{whole.count:,}", *(_cell(name, whole, None) for name in SHOWN)))
@@ -48,6 +58,19 @@ def ablation_grid(results: Sequence[Result]) -> Grid:
         rows.append((system, off, f"{result.count:,}", *(_cell(name, result, same) for name in SHOWN)))
     headings = ("system", "switched off", "n", *(_heading(METRICS[name]) for name in SHOWN))
     return Grid("What each part is worth", headings, tuple(rows), frozenset(range(2, len(headings))))
+
+
+def of_models(results: Sequence[Result]) -> list[Result]:
+    """Those rows that are of a model without a part of its own, such as CoBERT without a hop."""
+    return [one for one in results if one.task == ABLATIONS and OFF not in dict(one.conditions)]
+
+
+def _with_ratings(result: Result, rated: Mapping[str, Result], whole: str) -> Result:
+    """The row with what raters said, where its replies stood on the same sheets as the whole listener's."""
+    mine, theirs = rated.get(result.system), rated.get(whole)
+    if mine is None or theirs is None or mine.data != theirs.data:
+        return result
+    return replace(result, metrics=(*result.metrics, *mine.metrics))
 
 
 def _sample(result: Result) -> tuple[object, ...]:

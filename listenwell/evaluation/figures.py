@@ -52,6 +52,7 @@ class Figure:
             result
             for result in results
             if result.task == self.task
+            and not _is_part(result, results)
             and all(result.metric(name) is not None for name in self.metrics)
             and (self.with_people or result.system != HUMAN)
         ]
@@ -100,6 +101,17 @@ FIGURES = (
         task=UNDERSTANDING,
     ),
 )
+
+
+def _is_part(result: Result, results: Sequence[Result]) -> bool:
+    """Whether a row is of a sample, as its name says, and the same system's row of all contexts is there."""
+    same = (result.task, result.corpus, result.split)
+    return any(
+        (other.task, other.corpus, other.split) == same
+        and result.system.startswith(f"{other.system}, ")
+        and other.count > result.count
+        for other in results
+    )
 
 
 def figures_of(results: Sequence[Result]) -> list[Figure | RankingFigure | SpeakingFigure]:

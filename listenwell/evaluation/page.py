@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from listenwell.evaluation.ablations import ABLATIONS, ablation_grid
+from listenwell.evaluation.ablations import ABLATIONS, ablation_grid, of_models
 from listenwell.evaluation.figures import figures_of, old_figures
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.tables import condition_grid, figure_grids, gap_grid, read_results, tasks
@@ -46,7 +46,7 @@ _TITLES = {
     "persona sentences": "Ranking with more and fewer persona sentences",
     "swapped share": "Does a persona help more where talks are empathetic?",
     "transfer": "Ranking on a corpus that was not learned from",
-    "ablations": "What each part of the listener is worth",
+    "ablations": "Ablations: what each part of the listener and of CoBERT is worth",
     "family": "CoMAE and its family: gold factors (the paper's Table 2) and predicted ones",
     "planning": "Planning: foretelling what the person's reply does (CoMAE's Table 4)",
     "realization": "Realization: replies that do what they were planned to do (CoMAE's Table 5)",
@@ -64,7 +64,10 @@ def results_page(results: Sequence[Result]) -> str:
             for figure in figures_of(results)
             if figure.task == task
         ]
-        figures = [ablation_grid(results)] if task == ABLATIONS else figure_grids(task, results)
+        if task == ABLATIONS:
+            figures = [ablation_grid(results), *figure_grids(task, of_models(results))]
+        else:
+            figures = figure_grids(task, results)
         grids = [*figures, gap_grid(task, results), condition_grid(task, results)]
         parts += [f"\n### {grid.title}\n\n{grid.markdown()}" for grid in grids if grid.rows]
     return "".join(parts)

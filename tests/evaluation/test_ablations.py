@@ -1,4 +1,6 @@
-from listenwell.evaluation.ablations import SHOWN, ablation_grid
+from dataclasses import replace
+
+from listenwell.evaluation.ablations import SHOWN, ablation_grid, of_models
 from listenwell.evaluation.ledger import Result
 from listenwell.evaluation.page import results_page
 
@@ -48,6 +50,27 @@ def test_an_unmoved_figure_is_plus_nothing():
 
 def test_the_page_shows_the_table_and_its_conditions():
     page = results_page([WHOLE, LESS])
-    assert "## What each part of the listener is worth\n" in page
+    assert "## Ablations: what each part of the listener and of CoBERT is worth\n" in page
     assert "| planned | ranker, stock | 10 | 97.50 (+2.50) |" in page
     assert "switched off: ranker, stock" in page
+
+
+def rated(system, sheets, overall):
+    found = row("ratings", system, rated_overall=overall)
+    return replace(found, data=sheets)
+
+
+def test_what_raters_said_stands_there_if_they_read_the_same_sheets():
+    less = "planned without ranker, stock"
+    grid = ablation_grid([WHOLE, LESS, rated("planned", "a", 3.25), rated(less, "a", 2.5)])
+    assert column(grid, "rated_overall") == ["3.25", "2.50 (−0.75)"]
+    grid = ablation_grid([WHOLE, LESS, rated("planned", "a", 3.25), rated(less, "b", 2.5)])
+    assert column(grid, "rated_overall") == ["3.25", "–"]
+
+
+def test_models_without_a_part_have_a_table_of_their_own():
+    ranker = row("ablations", "CoBERT − hop-1", **{"R@1": 61.5})
+    assert of_models([WHOLE, LESS, ranker]) == [ranker]
+    assert len(ablation_grid([WHOLE, LESS, ranker]).rows) == 2
+    page = results_page([WHOLE, LESS, ranker])
+    assert "| CoBERT − hop-1 | ours | 10 | 61.50 |" in page

@@ -100,3 +100,11 @@ def test_without_matplotlib_the_install_command_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"listenwell\[plots\]"):
         draw(SYSTEMS, tmp_path)
+
+
+def test_a_sample_of_a_system_is_not_drawn_beside_all_of_it():
+    part = replace(system("ours, 20 contexts", 40.0, "c"), count=20)
+    likeness = next(figure for figure in FIGURES if figure.name == "likeness")
+    drawn = [row.system for row in likeness.rows([*SYSTEMS, part])]
+    assert "ours" in drawn and "ours, 20 contexts" not in drawn
+    assert [row.system for row in likeness.rows([part])] == ["ours, 20 contexts"]
