@@ -7,7 +7,7 @@ raters' scores less the mean of those of the same context, on the states less th
 tells replies to one person apart and not easy talks from hard ones. It costs no time: the states are there.
 
 `training.liking` learns it from what raters said of candidates. It belongs to one speaker: another's states
-mean something else.
+mean something else. Where a run has a folder `liking`, the speaker trained there is judged by that.
 """
 
 from collections.abc import Mapping
@@ -54,9 +54,11 @@ class Liking:
 
     @classmethod
     def of(cls, speaker: Checkpoint) -> "Liking | None":
-        """The shipped one, if it is about this speaker."""
-        found = cls.load(SHIPPED) if SHIPPED.is_dir() else None
-        return found if found and found.speaker == weights_of(speaker) else None
+        """The one that is about this speaker: in its run's folder `liking`, or the shipped one."""
+        for folder in (speaker.folder.resolve().parent / KIND, SHIPPED):
+            if folder.is_dir() and (found := cls.load(folder)).speaker == weights_of(speaker):
+                return found
+        return None
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
         """Write it, whole or not at all; `about` says how it was made."""

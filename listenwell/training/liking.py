@@ -67,7 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--held-out", nargs="*", type=Path, default=[], help="folders of valid, to measure on"
     )
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="RUN/liking is found by itself where RUN trained the speaker",
+    )
     asked = parser.parse_args(arguments)
     try:
         checkpoint = open_checkpoint(find_checkpoint(asked.speaker))

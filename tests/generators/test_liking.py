@@ -1,5 +1,6 @@
 """What the speaker's own states tell of how well its replies would be liked."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -101,3 +102,13 @@ def test_a_damaged_one_is_an_error_that_names_it(judged, tmp_path):
     (tmp_path / "liking" / "model.safetensors").write_bytes(b"nonsense")
     with pytest.raises(CheckpointError, match="liking"):
         Liking.load(tmp_path / "liking")
+
+
+def test_a_run_of_ones_own_can_have_its_own(judged, tmp_path, monkeypatch):
+    config, plain, _ = judged
+    shutil.copytree(plain._folder, tmp_path / "run" / "best")
+    monkeypatch.setattr(liking, "SHIPPED", tmp_path / "none")
+    assert Liking.of(open_checkpoint(tmp_path / "run" / "best")) is None
+    shutil.copytree(tmp_path / "liking", tmp_path / "run" / "liking")
+    speech = Speaker.load(config, tmp_path / "run").speak(TALK, (PLAN,), seed=1)
+    assert "liked" in dict(speech.candidates[0].scores)

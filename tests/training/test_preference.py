@@ -324,10 +324,11 @@ def test_a_whole_run_writes_its_result(recipe, home):
     assert home / "data" / "train.jsonl" not in task.data_files()
 
 
-def test_the_recipe_can_be_read():
-    recipe = read_recipe(TrainRecipe, Path(__file__).parents[2] / "recipes" / "speaker" / "preferred.yaml")
-    start = read_recipe(TrainRecipe, Path(__file__).parents[2] / "recipes" / "speaker" / "planned.yaml")
-    assert recipe.pairs.start == start.output / "best"
+@pytest.mark.parametrize(("name", "begins"), [("preferred", "runs/planned/best"), ("rated", "shipped")])
+def test_the_recipes_can_be_read(name, begins):
+    folder = Path(__file__).parents[2] / "recipes" / "speaker"
+    recipe, start = (read_recipe(TrainRecipe, folder / f"{each}.yaml") for each in (name, "planned"))
+    assert recipe.pairs.start == Path(begins)
     assert (recipe.lora.rank, recipe.lora.alpha) == (start.lora.rank, start.lora.alpha)
     assert recipe.base == start.base and isinstance(recipe.data, DataRecipe)
     assert recipe.metric in PreferenceTask.metrics
