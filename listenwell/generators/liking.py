@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from listenwell.checkpoint import Checkpoint, open_checkpoint, writing
 from listenwell.errors import CheckpointError
 from listenwell.records import dumps
-from listenwell.runtime.names import ADAPTER, WHOLE
+from listenwell.runtime.names import ADAPTER, VOICE, WHOLE
 
 KIND = "liking"
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "liking"
@@ -69,8 +69,8 @@ class Liking:
 
 
 def weights_of(speaker: Checkpoint) -> str:
-    """The sha256 of what a speaker learned: its adapter, or the whole model."""
-    return next(speaker.sums[name] for name in (ADAPTER, WHOLE) if name in speaker.sums)
+    """The sha256 of what a speaker learned: its adapter or the whole model, and its voice, if it has one."""
+    return "+".join(speaker.sums[name] for name in (ADAPTER, WHOLE, VOICE) if name in speaker.sums)
 
 
 def fit(states: np.ndarray, ratings: np.ndarray, contexts: np.ndarray, ridge: float = RIDGE) -> np.ndarray:

@@ -24,6 +24,7 @@ from listenwell.generators.liking import Liking
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
+from listenwell.generators.starts import Starts, Tokens
 from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
 from listenwell.generators.wording import Worded, word_replies
@@ -38,8 +39,6 @@ MARGINAL_PLANS = 16
 """Over so many sampled plans the marginal likelihood is averaged."""
 RARE = 1e-4
 """A plan that is less likely than this is one the speaker has hardly ever seen carried out."""
-
-Tokens = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -71,6 +70,8 @@ class PlannedConfig:
     less time and memory, and what is left out is hardly ever drawn."""
     tidy: bool = True
     """Capitals, apostrophes and full stops as in print; the corpus has them or not."""
+    voiced: bool = True
+    """Speak with the voice that raters taught, where the speaker has one (starts.py)."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(
@@ -98,11 +99,10 @@ class Speaker:
         self.config, self.runtime, self.name = config, runtime, name
         tokens = PlanTokens.of(runtime.vocabulary)
         self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
+        self._starts = Starts(runtime, tokens, config.voiced)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
         self._liking: Liking | None = None
-        self._last: tuple[tuple[Tokens, ...], State] | None = None
-        self._drafted: tuple[tuple[Tokens, ...], dict[tuple[int, Factors], int], State] | None = None
 
     @classmethod
     def load(cls, config: PlannedConfig, weights: Path | None = None) -> "Speaker":
@@ -144,11 +144,7 @@ class Speaker:
         )
         drafts = self._planner.draft(state, wants, seeds, how)
         found = [tuple(one.plan for one in plans) for plans in drafts.plans]
-        self._drafted = (
-            tuple(prompt.tokens for prompt in prompts),
-            {_stem(row, plan): place for place, (row, plan) in enumerate(_flat(found))},
-            drafts.state,
-        )
+        self._starts.keep(tokens_of(prompts), found, drafts.state)
         return found
 
     def speak(
@@ -171,18 +167,15 @@ class Speaker:
     ) -> list[Speech]:
         """The same for many dialogues in one batch, which a GPU likes: each with its plans and its seed."""
         config = self.config
-        prompts, state = self._read([dialogue for dialogue, _, _ in asked])
+        prompts = self._prompts([dialogue for dialogue, _, _ in asked])
         places = [
             (row, plan)
             for row, (_, plans, _) in enumerate(asked)
             for plan, count in enumerate(_shares(config.candidates, len(plans)))
             for _ in range(count)
         ]
-        if asked[0][1]:
-            meant = [(row, asked[row][1][plan]) for row, plan in places]
-            state = self._read_plans(tuple(prompt.tokens for prompt in prompts), state, meant)
-        else:
-            state = self.runtime.pick(state, [row for row, _ in places])
+        meant = [(row, asked[row][1][plan] if asked[row][1] else None) for row, plan in places]
+        state = self._starts.after(tokens_of(prompts), meant)
         seeds = [
             int(drawn)
             for row, (_, _, seed) in enumerate(asked)
@@ -191,12 +184,11 @@ class Speaker:
             )
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
-        room = self.runtime.context_length - longest - len(LEVELS)
+        room = self.runtime.context_length - longest - len(self._starts.voice) - len(LEVELS)
         begun = Shared(state, prompts[0].stop, room, heard=self._liking is not None, starts=tuple(places))
         worded = word_replies(self.runtime, begun, config.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
-        for (row, plan), reply in zip(places, worded, strict=True):
-            under = asked[row][1][plan] if asked[row][1] else None
+        for (row, under), reply in zip(meant, worded, strict=True):
             scores = {"likelihood": round(reply.log_likelihood / reply.tokens, 4)}
             if self._liking:
                 scores["liked"] = self._liked(self._liking, prompts[row].tokens, under, reply)
@@ -210,7 +202,7 @@ class Speaker:
 
     def middles_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
         """What it makes of replies under a plan, as `liking` reads it: (replies, width) float32."""
-        before = [*self._prompts([dialogue])[0].tokens, *self._layout.plans.encode(plan)]
+        before = self._starts.before(self._prompts([dialogue])[0].tokens, plan)
         # Without the end mark: it is never read when a reply is made.
         found: np.ndarray = self.runtime.mean_middles(
             before, [self._layout.words(reply)[:-1] for reply in replies]
@@ -323,41 +315,14 @@ class Speaker:
             found.append([self._layout.plans.encode(plan)])
         return found
 
-    def _read_plans(
-        self, prompts: tuple[Tokens, ...], state: State, meant: Sequence[tuple[int, Factors]]
-    ) -> State:
-        """A row for each plan, read to its end; what the planner has just read of it is not read again.
-
-        Args:
-            prompts: of the dialogues.
-            state: these, a row each.
-            meant: rows, and plans to read on with.
-        """
-        tokens = [self._layout.plans.encode(plan) for _, plan in meant]
-        drafted = self._drafted  # taken once: another thread may put its own there
-        if drafted is not None and drafted[0] == prompts:
-            places = [drafted[1].get(_stem(row, plan)) for row, plan in meant]
-            known = [place for place in places if place is not None]
-            if len(known) == len(places):
-                return self.runtime.step(self.runtime.pick(drafted[2], known), [plan[-1:] for plan in tokens])
-        return self.runtime.step(self.runtime.pick(state, [row for row, _ in meant]), tokens)
-
     def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Prompt], State]:
-        """Dialogues, read up to where a plan begins, a row each.
-
-        The last ones are remembered, since planning, speaking and explaining ask for the same.
-        """
+        """Dialogues, read up to where a plan begins, a row each."""
         prompts = self._prompts(dialogues)
-        key = tuple(prompt.tokens for prompt in prompts)
-        last = self._last  # taken once: another thread may put its own there
-        if last is None or last[0] != key:
-            last = (key, self.runtime.prefill_many(key))
-            self._last = last
-        return prompts, last[1]
+        return prompts, self._starts.read(tokens_of(prompts))
 
     def _prompts(self, dialogues: Sequence[Dialogue]) -> list[Prompt]:
         """What stands before the plan of each dialogue's next reply."""
-        room = self.runtime.context_length - self.config.decoding.max_tokens - 8
+        room = self.runtime.context_length - self.config.decoding.max_tokens - len(self._starts.voice) - 8
         budget = min(self.config.prompt_tokens, room)
         prompts = list[Prompt]()
         for dialogue in dialogues:
@@ -370,19 +335,14 @@ class Speaker:
         """How well a reply would be liked; one that was searched for, word by word, is read once more."""
         middle = reply.middle
         if middle is None:
-            before = [*prompt, *(self._layout.plans.encode(plan) if plan else ())]
+            before = self._starts.before(prompt, plan)
             middle = self.runtime.mean_middles(before, [self._layout.words(reply.text)[:-1]])[0]
         return round(liking.score(middle), 4)
 
 
-def _flat(plans: Sequence[Sequence[Factors]]) -> Iterator[tuple[int, Factors]]:
-    """Every plan with the number of its dialogue."""
-    return ((row, plan) for row, some in enumerate(plans) for plan in some)
-
-
-def _stem(row: int, plan: Factors) -> tuple[int, Factors]:
-    """What a planner has read of a plan."""
-    return row, replace(plan, tone=None)
+def tokens_of(prompts: Sequence[Prompt]) -> tuple[Tokens, ...]:
+    """What stands before the plan of each."""
+    return tuple(prompt.tokens for prompt in prompts)
 
 
 def _shares(total: int, plans: int) -> list[int]:

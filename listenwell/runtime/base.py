@@ -67,6 +67,8 @@ class Runtime(Protocol):
     vocabulary: Vocabulary
     context_length: int
     """How many tokens prompt and reply may have together."""
+    voice: tuple[int, ...]
+    """Tokens that stand for no word, and can be read but not said: see `generators.starts`; none mostly."""
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""

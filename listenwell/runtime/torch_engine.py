@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
 from listenwell.runtime.base import Likeliest, likeliest_of, middle_layer
+from listenwell.runtime.names import VOICE
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
@@ -31,6 +32,8 @@ class TorchState:
 
 class TorchRuntime:
     """A model folder, run in float32 on the CPU."""
+
+    voice: tuple[int, ...] = ()
 
     def __init__(self, model: Any, vocabulary: Vocabulary) -> None:  # noqa: ANN401
         self._model = model.eval()
@@ -63,7 +66,9 @@ class TorchRuntime:
         if adapter is not None:
             model = _merged(model, adapter)
             _add_tokens(model, adapter)
-        return cls(model, Vocabulary.from_folder(adapter or folder))
+        runtime = cls(model, Vocabulary.from_folder(adapter or folder))
+        runtime.voice = _add_voice(model, adapter or folder)
+        return runtime
 
     def use_gpu(self) -> None:
         """Move the model to a GPU where there is one."""
@@ -248,6 +253,19 @@ def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
         model.resize_token_embeddings(known + len(rows), mean_resizing=False)
         model.get_input_embeddings().weight[known:] = rows
         model.get_output_embeddings().weight[known:] = rows
+
+
+def _add_voice(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN401
+    """Let the model read a voice, if there is one; it cannot say it: the output layer stays as it is."""
+    from safetensors.torch import load_file
+
+    from listenwell.runtime.added_tokens import AddedTokens
+
+    if not (folder / VOICE).is_file():
+        return ()
+    known, rows = model.get_input_embeddings().weight, load_file(folder / VOICE)["rows"].float()
+    model.set_input_embeddings(AddedTokens(known, rows).requires_grad_(False))
+    return tuple(range(len(known), len(known) + len(rows)))
 
 
 def _merged(model: Any, adapter: Path) -> Any:  # noqa: ANN401

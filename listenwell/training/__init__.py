@@ -17,6 +17,7 @@ TASKS: "Registry[type[Task]]" = Registry(
         "vanilla": "listenwell.training.causal:CausalTask",
         "planned": "listenwell.training.planned:PlannedTask",
         "preferred": "listenwell.training.preference:PreferenceTask",
+        "voice": "listenwell.training.voice:VoiceTask",
         "comae": "listenwell.training.comae:ComaeTask",
         "bag": "listenwell.training.bag:BagTask",
         "ear": "listenwell.training.ears:EarTask",

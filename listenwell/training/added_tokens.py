@@ -1,4 +1,4 @@
-"""New tokens for a model whose own embeddings stay as they are: only their rows are trained."""
+"""What the embeddings of new tokens begin with, in a model whose own stay as they are."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,28 +7,6 @@ import torch
 
 from listenwell.errors import WeightsError
 from listenwell.runtime.text import Vocabulary
-
-
-class AddedTokens(torch.nn.Module):  # type: ignore[misc]
-    """An embedding layer with more rows than it was trained with.
-
-    Args:
-        known: (vocabulary, width), never trained.
-        rows: (new tokens, width), which are.
-    """
-
-    def __init__(self, known: torch.Tensor, rows: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("known", known.detach(), persistent=False)
-        self.rows = torch.nn.Parameter(rows.detach().clone())
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(…) token numbers to (…, width)."""
-        first = len(self.known)
-        is_new = tokens >= first
-        old = torch.nn.functional.embedding(tokens.clamp(max=first - 1), self.known)
-        new = torch.nn.functional.embedding((tokens - first).clamp(min=0), self.rows)
-        return torch.where(is_new[..., None], new, old)
 
 
 def first_rows(model: Any, vocabulary: Vocabulary, words: Sequence[str]) -> torch.Tensor:  # noqa: ANN401

@@ -22,11 +22,12 @@ from listenwell.generators.planned import KIND, SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, known_plans, token_words
 from listenwell.generators.rejected import talk_of
 from listenwell.generators.vanilla import KIND as CAUSAL
+from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.torch_engine import ADDED_TOKENS
 from listenwell.training.adapters import add_lora, load_lora
-from listenwell.training.added_tokens import AddedTokens, first_rows
+from listenwell.training.added_tokens import first_rows
 from listenwell.training.causal import CausalTask, load_causal
 from listenwell.training.recipe import PairsRecipe, TrainRecipe
 from listenwell.training.tokens import Encoded

@@ -234,8 +234,11 @@ class PreferenceRecipe:
     """Which share of a source's pairs is used, by its name (`own`, `other`); all otherwise."""
     held_out: float = 0.05
     """This share of the talks is measured on and not learned from."""
+    voice: int = 16
+    """Of the model `voice`: so many tokens stand before the plan, and they alone are learned."""
 
     def __post_init__(self) -> None:
+        _within("preference.voice", self.voice, 1, 256)
         _within("preference.beta", self.beta, 1e-6, 1e3)
         _within("preference.nll", self.nll, 0, 1e3)
         _within("preference.margin", self.margin, 0, 1e3)

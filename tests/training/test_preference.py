@@ -10,8 +10,6 @@ import torch
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import CheckpointError, InputError, RecipeError
 from listenwell.generators.planned import PlannedConfig, Speaker
-from listenwell.generators.plans import plan_of
-from listenwell.generators.rejected import Pair
 from listenwell.recipe import read_recipe
 from listenwell.training.loop import Trainer
 from listenwell.training.order import Epoch
@@ -20,63 +18,26 @@ from listenwell.training.preference_loss import margins, pair_losses, reply_sums
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,
-    LoraRecipe,
-    OptimizerRecipe,
-    PairsRecipe,
     PreferenceRecipe,
     TrainRecipe,
 )
 from listenwell.training.references import REFERENCES
 from listenwell.training.run import train
-from tests.training.helpers import resumed_at, tiny_recipe
+from tests.training.helpers import resumed_at
+from tests.training.preference_helpers import LORA, changed, make_home, pairs, preference_recipe
 from tests.training.test_planned import annotated
 
 CPU = torch.device("cpu")
-LORA = LoraRecipe(rank=4, alpha=8, dropout=0.0)
-HELD_OUT = 0.3
-
-
-def pairs():
-    """Each reply against a dull one, `own`, and against one about something else, `other`."""
-    for talk in annotated(24):
-        for example in talk.examples():
-            context = example.context
-            for source, worse in (("own", "Oh no, that is sad."), ("other", "How did it go?")):
-                yield Pair(context, plan_of(example), example.reply.text, worse, source)
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory, tiny_llama):
-    """A corpus, pairs, and a planned speaker that has begun to learn."""
-    folder = tmp_path_factory.mktemp("preference")
-    (folder / "data").mkdir()
-    for split, count in (("train", 24), ("valid", 8), ("test", 6)):
-        lines = [dialogue.to_json() for dialogue in annotated(count)]
-        (folder / "data" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "pairs.jsonl").write_text("\n".join(pair.to_json() for pair in pairs()) + "\n")
-    start = tiny_recipe(folder / "start", folder / "data", tiny_llama, model="planned", lora=LORA)
-    fast = {"optimizer": OptimizerRecipe(2e-2), "dropout": 0.0, "epochs": 20, "validate_every": 20}
-    Trainer(replace(start, **fast)).run()
-    return folder
+    return make_home(tmp_path_factory.mktemp("preference"), tiny_llama)
 
 
 @pytest.fixture
 def recipe(tmp_path, home, tiny_llama):
-    return tiny_recipe(
-        tmp_path / "run",
-        home / "data",
-        tiny_llama,
-        model="preferred",
-        lora=LORA,
-        dropout=0.0,
-        metric="preference_loss",
-        pairs=PairsRecipe((("jsonl", 0),), start=home / "start" / "best"),
-        preference=PreferenceRecipe(home / "pairs.jsonl", held_out=HELD_OUT),
-    )
-
-
-def changed(recipe, **changes):
-    return replace(recipe, preference=replace(recipe.preference, **changes))
+    return preference_recipe(tmp_path / "run", home, tiny_llama)
 
 
 def total_loss(task, batches=None):

@@ -43,6 +43,7 @@ class OnnxRuntime(OnnxModel):
         shapes = {output.name: output.shape for output in self._session.get_outputs()}
         self._words, self._states = (int(shapes[name][1]) for name in ("logits", "middles"))
         self.context_length = int(self._notes["positions"])
+        self.voice = tuple(range(self._words, self._words + int(self._notes.get("voice", 0))))
         self._spare: list[np.ndarray] = []
 
     def encode(self, text: str) -> list[int]:

@@ -74,6 +74,7 @@ def build_llama(
     shape: LlamaShape,
     weights: Mapping[str, "np.ndarray"],
     advance: Callable[[int], None] = lambda count: None,
+    voice: "np.ndarray | None" = None,
 ) -> None:
     """Write a Llama's graph.
 
@@ -89,8 +90,9 @@ def build_llama(
         shape: the model's.
         weights: by Hugging Face's names.
         advance: is told of each layer that is done.
+        voice: (more tokens, width), numbered after the vocabulary: they can be read, and have no logits.
     """
-    _Llama(graph, shape, weights).build(advance)
+    _Llama(graph, shape, weights, voice).build(advance)
 
 
 def cache_names(layer: int) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -119,6 +121,7 @@ class _Llama:
     graph: Graph
     shape: LlamaShape
     weights: Mapping[str, "np.ndarray"]
+    voice: "np.ndarray | None"
 
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it; the residual stream runs through the layers, its norm is what they read."""
@@ -135,7 +138,8 @@ class _Llama:
         ]
         kept = graph.input("kept", "INT64", ["scores"])
         table = self.weights[EMBEDDING]
-        stream = graph.lookup(tokens, EMBEDDING, table)
+        read = table if self.voice is None else np.concatenate([table, self.voice])
+        stream = graph.lookup(tokens, EMBEDDING, read)
         normed = graph.node(
             "SimplifiedLayerNormalization",
             [stream, self._gain("model.layers.0.input_layernorm")],
@@ -158,7 +162,7 @@ class _Llama:
         graph.output("middles", "FLOAT", ["scores", shape.width])
         states = graph.node("Reshape", [normed, flat], ["states"])
         chosen = graph.node("Gather", [states, kept], ["chosen"])
-        if graph.precision == "fp32" and shape.tied:  # one table in memory for both
+        if graph.precision == "fp32" and shape.tied and self.voice is None:  # one table in memory for both
             graph.node("Gemm", [chosen, EMBEDDING], ["logits"], transB=1)
         else:
             graph.linear(chosen, "lm_head", table if shape.tied else self.weights[OUTPUT], out="logits")
