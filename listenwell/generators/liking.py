@@ -53,10 +53,11 @@ class Liking:
             raise CheckpointError(f"{folder} is damaged: {error}.", "Put it there again.") from error
 
     @classmethod
-    def of(cls, speaker: Checkpoint) -> "Liking | None":
-        """The one that is about this speaker: in its run's folder `liking`, or the shipped one."""
+    def of(cls, speaker: Checkpoint, voiced: bool = True) -> "Liking | None":
+        """The one that is about this speaker, with its voice or without: in its run's folder `liking`, or the
+        shipped one."""
         for folder in (speaker.folder.resolve().parent / KIND, SHIPPED):
-            if folder.is_dir() and (found := cls.load(folder)).speaker == weights_of(speaker):
+            if folder.is_dir() and (found := cls.load(folder)).speaker == weights_of(speaker, voiced):
                 return found
         return None
 
@@ -68,9 +69,11 @@ class Liking:
             (aside / CONFIG).write_text(dumps(config) + "\n", encoding="utf-8")
 
 
-def weights_of(speaker: Checkpoint) -> str:
-    """The sha256 of what a speaker learned: its adapter or the whole model, and its voice, if it has one."""
-    return "+".join(speaker.sums[name] for name in (ADAPTER, WHOLE, VOICE) if name in speaker.sums)
+def weights_of(speaker: Checkpoint, voiced: bool = True) -> str:
+    """The sha256 of what a speaker learned: its adapter or the whole model, and its voice, if it has one and
+    speaks with it."""
+    names = (ADAPTER, WHOLE, VOICE) if voiced else (ADAPTER, WHOLE)
+    return "+".join(speaker.sums[name] for name in names if name in speaker.sums)
 
 
 def fit(states: np.ndarray, ratings: np.ndarray, contexts: np.ndarray, ridge: float = RIDGE) -> np.ndarray:

@@ -110,7 +110,7 @@ class Speaker:
         checkpoint = open_checkpoint(find_checkpoint(weights or SHIPPED), KIND)
         run = f" ({checkpoint.folder.resolve().parent.name})" if weights else ""
         speaker = cls(config, runtime_of(checkpoint, config.engine), f"planned{run}")
-        speaker._folder, speaker._liking = checkpoint.folder, Liking.of(checkpoint)
+        speaker._folder, speaker._liking = checkpoint.folder, Liking.of(checkpoint, config.voiced)
         return speaker
 
     def plan(
@@ -268,6 +268,7 @@ class Speaker:
             f"{config.contrary:g} less for a tone on the wrong side of what is felt; "
             f"an emotion half the annotators' at heard 0.5: {config.heard:g}",
             "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
+            **({"voice": f"{len(voice)} tokens before the plan"} if (voice := self._starts.voice) else {}),
         }
 
     def files(self) -> Iterator[Path]:

@@ -9,9 +9,10 @@ from safetensors.numpy import save_file
 
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.generators import liking
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.layout import Layout
-from listenwell.generators.liking import weights_of
+from listenwell.generators.liking import Liking, weights_of
 from listenwell.generators.planned import KIND, PlannedConfig, Speaker
 from listenwell.generators.plans import PlanTokens
 from listenwell.generators.wording import word_replies
@@ -116,6 +117,17 @@ def test_in_8_bits_it_is_heard_too(voiced, tiny_speaker):
     assert said(Speaker.load(rounded, voiced)) != said(Speaker.load(rounded, tiny_speaker))
 
 
-def test_a_liking_is_of_one_voice(voiced, tiny_speaker):
-    with_voice, without = (weights_of(open_checkpoint(folder)) for folder in (voiced, tiny_speaker))
-    assert with_voice.startswith(without) and with_voice != without
+def test_a_liking_is_of_one_voice(voiced, tiny_speaker, tmp_path, monkeypatch):
+    """States with a voice are others: a line that was learned on them says nothing of those without."""
+    one, other = open_checkpoint(voiced), open_checkpoint(tiny_speaker)
+    assert weights_of(one) != weights_of(other) == weights_of(one, voiced=False)
+    monkeypatch.setattr(liking, "SHIPPED", tmp_path / "liking")
+    width = Speaker.load(CONFIG, tiny_speaker).middles_of(TALKS[0], PLAN, ["Oh."]).shape[1]
+    Liking(np.ones(width, np.float32), weights_of(one)).save(tmp_path / "liking", {})
+    for folder, config, is_liked in (
+        (voiced, CONFIG, True),
+        (voiced, replace(CONFIG, voiced=False), False),
+        (tiny_speaker, CONFIG, False),
+    ):
+        (candidate, *_) = Speaker.load(config, folder).speak(TALKS[0], (PLAN,), 1).candidates
+        assert ("liked" in dict(candidate.scores)) == is_liked
