@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from listenwell.evaluation import ratings
-from listenwell.evaluation.rated_pairs import RATED, main, rated_pairs
+from listenwell.evaluation.rated_pairs import RATED, STRAYED, main, rated_pairs, strayed_pairs
 from listenwell.evaluation.rating_sheets import Entry, Shown
 from listenwell.evaluation.ratings import Rated
 from listenwell.generators.rejected import read_pairs
@@ -51,6 +51,31 @@ def test_a_context_has_few_pairs_the_plainest_ones():
     )
     found = [(pair.chosen[-1], pair.rejected[-1]) for pair in rated_pairs(TALK, rated, gap=2.0, each=3)]
     assert found == [("A", "C"), ("D", "C"), ("A", "B")]
+
+
+def test_those_liked_alike_keep_to_their_plans():
+    far = replace(OTHER, mechanisms=("emotional_reaction",))
+    assert far.mechanisms != PLAN.mechanisms
+    about = {"A": (5.0, PLAN), "B": (4.5, far), "C": (4.5, OTHER), "D": (1.0, far)}
+    shown = tuple(Shown(letter, f"reply {letter}", (letter,), plan) for letter, (_, plan) in about.items())
+    rated = Rated(
+        Entry(1, 1, "a#1", shown),
+        {letter: np.full((1, 4), score) for letter, (score, _) in about.items()},
+    )
+    pairs = list(strayed_pairs(TALK, rated, each=5))
+    # D is liked less, and C's mechanisms are A's: words for the one may do for the other.
+    assert [(pair.chosen[-1], pair.rejected[-1]) for pair in pairs] == [("A", "B"), ("B", "A")]
+    assert [pair.plans for pair in pairs] == [(PLAN, PLAN), (far, far)]
+    assert {pair.source for pair in pairs} == {STRAYED}
+    assert len(list(strayed_pairs(TALK, rated, each=1))) == 1
+
+
+def test_pairs_that_keep_to_plans_are_made_where_they_are_asked_for(tmp_path, capsys):
+    out, far = tmp_path / "pairs.jsonl", replace(OTHER, mechanisms=("emotional_reaction",))
+    folder = rated_folder(tmp_path / "rated", last="4", plans=(PLAN, far))
+    assert made(folder, out, "--strayed", "2") == 0
+    assert "2 strayed pairs of 1 contexts" in capsys.readouterr().out
+    assert [pair.plan for pair in read_pairs(out)] == [PLAN, far]
 
 
 def test_ratings_of_another_split_are_an_error_and_write_nothing(tmp_path, capsys):
