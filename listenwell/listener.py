@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 RETRIEVAL = "retrieval"
 PLACES = ("understand", "plan", "choose", "guard")
+VOICE = "voice"
+"""What a speaker learned from raters, as a part that can be switched off."""
 """What can be left empty, in the order of their work."""
 MAX_CHARACTERS = 20_000
 """A longer text is cut before anything reads it; the model's own token budget is far below."""
@@ -82,8 +84,9 @@ class Listener:
             candidates: how many replies are proposed; the model's own number otherwise.
             precision: int8, or fp32 for exact numbers at twice the time and memory.
             country: two letters, for the help lines that are named in a crisis.
-            without: parts that are switched off: places of the listener (understand, plan, choose, guard) or
-                judges of its choice (`choosing.config.JUDGES`), such as ("ranker", "realized").
+            without: parts that are switched off: places of the listener (understand, plan, choose, guard),
+                the speaker's voice, or judges of its choice (`choosing.config.JUDGES`), such as
+                ("reader", "realized").
         """
         off = _switched_off(without)
         generator: Any = GENERATORS.load(model)
@@ -95,6 +98,7 @@ class Listener:
             plans=plans,
             candidates=candidates,
             precision=precision,
+            voiced=False if VOICE in off else None,
         )
         speak = generator.load(config, Path(weights) if weights else None)
         # A pool's replies are ranked already; of one reply there is nothing to choose.
@@ -237,7 +241,10 @@ def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa:
         asked["top"] = asked.pop("candidates")  # there, candidates are what the quick search hands on
     for name in asked:
         if not hasattr(config, "engine" if name == "precision" else name):
-            raise InputError(f"The model {model} has no {name}.", f"Leave {name} out, or name another model.")
+            called = VOICE if name == "voiced" else name
+            raise InputError(
+                f"The model {model} has no {called}.", f"Leave {called} out, or name another model."
+            )
     if "precision" in asked:
         asked["engine"] = replace(config.engine, precision=asked.pop("precision"))
     return replace(config, **asked)
@@ -247,7 +254,7 @@ def _switched_off(names: Sequence[str]) -> frozenset[str]:
     """What is to be left out; an unknown name is an error that shows the known ones."""
     from listenwell.choosing.config import JUDGES
 
-    known = (*PLACES, *(judge for judge in JUDGES if judge not in PLACES))
+    known = (*PLACES, VOICE, *(judge for judge in JUDGES if judge not in PLACES))
     for name in names:
         if name not in known:
             raise unknown_name("part of the listener", name, known)

@@ -229,6 +229,8 @@ def test_of_several_replies_the_shipped_reader_chooses(shipped, settings):
 def test_a_part_that_nobody_knows_is_an_error_and_a_known_one_is_left_out(shipped, settings):
     with pytest.raises(UnknownNameError, match="rankr"):
         Listener.load(candidates=2, **settings | {"without": ("rankr",)})
+    with pytest.raises(InputError, match="prompted has no voice"):
+        Listener.load(candidates=2, **settings | {"without": ("voice",)})
     listener = Listener.load(candidates=3, **settings | {"without": (*DEAF, "reader")})
     assert "reader" not in dict(listener.reply("I am sad", seed=1).candidates[0].scores)
 

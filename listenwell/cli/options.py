@@ -44,7 +44,9 @@ Precision = Annotated[
 ]
 Without = Annotated[
     list[str] | None,
-    typer.Option(help="Switch a part off: understand, plan, choose, or a judge such as ranker; repeatable."),
+    typer.Option(
+        help="Switch a part off: understand, plan, choose, voice, or a judge such as reader; repeatable."
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
 PersonaLines = Annotated[

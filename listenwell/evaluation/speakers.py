@@ -38,9 +38,9 @@ SAID = {
     NONE: "none; of a speaker that could write a plan it is known that it does not",
     MARGINAL: "marginal: the likelihood summed over the speaker's own plans",
 }
-BATCH, WHOLE_BATCH = 64, 1
-"""Dialogues that are answered at a time: by a speaker alone, which a GPU likes, and by a whole listener, who
-words several replies to each at once anyway."""
+BATCH, WHOLE_BATCH = 64, 16
+"""Dialogues that are answered at a time: by a speaker alone, and on a GPU by a whole listener, who words
+several replies to each."""
 TITLES = {"esconv": "ESConv's supporters", "epitome": "EPITOME's responses"}
 """How tables call the corpora that no speaker learns from."""
 
@@ -128,6 +128,11 @@ class Who:
         made = Listener.load(self.model, recipe=self.recipe, weights=self.weights, without=self.without)
         _quick(made.speak)
         return made
+
+
+def whole_batch() -> int:
+    """How many dialogues a whole listener answers at a time: a CPU gains nothing by several."""
+    return WHOLE_BATCH if _has_gpu() else 1
 
 
 def _has_gpu() -> bool:

@@ -28,9 +28,9 @@ from listenwell.evaluation.speakers import (
     GOLD,
     SAID,
     TITLES,
-    WHOLE_BATCH,
     likelihood_metrics,
     row_name,
+    whole_batch,
 )
 from listenwell.evaluation.units import units
 from listenwell.evaluation.workers import Job, ask_plans, make_replies, measure_likelihood
@@ -67,7 +67,7 @@ class Row:
         elif factors:
             conditions["factors"] = SAID[factors]
         if speaks and hasattr(listener.speak, "speak_many"):
-            size = WHOLE_BATCH if who.whole else BATCH
+            size = whole_batch() if who.whole else BATCH
             conditions["batches"] = f"up to {size} dialogues; others may round otherwise"
         taken = len(job.asked.drawn(job.factors == GOLD))
         return {

@@ -22,13 +22,13 @@ from listenwell.evaluation.planning import Foretold, foretell
 from listenwell.evaluation.replies import by_listener, example_id, write_replies
 from listenwell.evaluation.speakers import (
     GOLD,
-    WHOLE_BATCH,
     Answering,
     Asked,
     Who,
     answering,
     likelihood,
     planned,
+    whole_batch,
 )
 from listenwell.files import written_whole
 from listenwell.generators.plans import plan_of
@@ -137,7 +137,7 @@ def _replies(job: Job) -> None:
     listener = job.who.listener()
     if job.who.whole:
         forced = [plan_of] if job.factors == GOLD else []
-        how = Answering(by_listener(listener, *forced), WHOLE_BATCH)
+        how = Answering(by_listener(listener, *forced), whole_batch())
     else:
         how = answering(listener, job.factors)
     chosen = job.of_part(job.asked.drawn(job.factors == GOLD))

@@ -24,7 +24,10 @@ from listenwell.records import dumps
 from listenwell.runtime.names import ADAPTER, VOICE, WHOLE
 
 KIND = "liking"
-SHIPPED = Path(__file__).parents[1] / "pretrained" / "liking"
+SHIPPED, UNVOICED = (
+    Path(__file__).parents[1] / "pretrained" / name for name in ("liking", "liking_unvoiced")
+)
+"""Of the shipped speaker: with its voice, and without."""
 MODEL, CONFIG = "model.safetensors", "config.json"
 RIDGE = 3000.0
 """How strongly weights are held near 0, for states of deviation 1."""
@@ -54,9 +57,9 @@ class Liking:
 
     @classmethod
     def of(cls, speaker: Checkpoint, voiced: bool = True) -> "Liking | None":
-        """The one that is about this speaker, with its voice or without: in its run's folder `liking`, or the
+        """The one that is about this speaker, with its voice or without: in its run's folder `liking`, or a
         shipped one."""
-        for folder in (speaker.folder.resolve().parent / KIND, SHIPPED):
+        for folder in (speaker.folder.resolve().parent / KIND, SHIPPED, UNVOICED):
             if folder.is_dir() and (found := cls.load(folder)).speaker == weights_of(speaker, voiced):
                 return found
         return None

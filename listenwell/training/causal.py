@@ -21,6 +21,7 @@ from listenwell.generators.vanilla import KIND
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, load_lora
+from listenwell.training.compiled import Functions, compiled
 from listenwell.training.order import Epoch
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
 from listenwell.training.tokens import Encoded, TokenBatch, collate
@@ -104,15 +105,10 @@ class CausalTask:
         self.corpus = recipe.data.corpus
         reader: type[Reader] = CORPORA.load(recipe.data.corpus)
         self._reader = reader(recipe.data.path)
-        # Tokens to hidden states; the head is applied at targets only. Validation has rows of every length,
-        # for each of which a compiled graph would be made anew: it runs the plain functions.
-        self._plain = self._fast = (self._base().model, _token_losses)
-        if recipe.compile and device.type == "cuda":
-            torch.compiler.reset()  # graphs of an earlier model count towards a limit
-            self._fast = (
-                torch.compile(self._plain[0], dynamic=False),  # packed rows have one shape
-                torch.compile(self._plain[1], dynamic=True),  # targets come in any number
-            )
+        # Tokens to hidden states; the head is applied at targets only. Validation, whose rows have every
+        # length, runs the plain functions.
+        self._plain: Functions = (self._base().model, _token_losses)
+        self._fast = compiled(self._plain, recipe, device)
         self._train = self._training_sequences(recipe.batches.row_tokens)
 
     @classmethod

@@ -27,6 +27,7 @@ from listenwell.generators.comae.scoring import score
 from listenwell.labels import MECHANISM_ABBREVIATIONS
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora, take_weights
+from listenwell.training.compiled import Functions, compiled
 from listenwell.training.recipe import TrainRecipe
 from listenwell.weights import HUB_FILES
 
@@ -55,14 +56,8 @@ class ComaeTask:
         self._inputs, self._source = Inputs(vocabulary, model.config), source_of(recipe)
         self._left_out: Counter[str] = Counter()
         self._known: dict[str, list[Piece]] = {}
-        # Measuring has rows of every length, for each of which a compiled graph would be made anew.
-        self._plain = self._fast = (self.model.decode, token_losses)
-        if recipe.compile and device.type == "cuda" and recipe.batches.batching == "packed":
-            torch.compiler.reset()  # graphs of an earlier model count towards a limit
-            self._fast = (
-                torch.compile(self.model.decode, dynamic=False),  # packed rows have one shape
-                torch.compile(token_losses, dynamic=True),  # targets come in any number
-            )
+        self._plain: Functions = (self.model.decode, token_losses)
+        self._fast = compiled(self._plain, recipe, device)
         self._train = self._pieces(recipe.data.train, recipe.batches.row_tokens)
         self._tokens_a_reply = sum(piece.weight for piece in self._train) / len(self._train)
 

@@ -16,6 +16,7 @@ from listenwell.generators.liking import Liking, weights_of
 from listenwell.generators.planned import KIND, PlannedConfig, Speaker
 from listenwell.generators.plans import PlanTokens
 from listenwell.generators.wording import word_replies
+from listenwell.listener import Listener
 from listenwell.runtime.engines import Engine
 from listenwell.runtime.names import VOICE
 
@@ -110,6 +111,9 @@ def test_plans_and_perplexities_are_the_speakers_own(voiced, tiny_speaker):
 def test_it_can_be_left_out(voiced, tiny_speaker):
     silent = Speaker.load(replace(CONFIG, voiced=False), voiced)
     assert said(silent) == said(Speaker.load(CONFIG, tiny_speaker))
+    alone = ("understand", "choose", "guard")
+    assert Listener.load(weights=voiced, without=alone).speak._starts.voice
+    assert not Listener.load(weights=voiced, without=(*alone, "voice")).speak._starts.voice
 
 
 def test_in_8_bits_it_is_heard_too(voiced, tiny_speaker):
@@ -121,13 +125,17 @@ def test_a_liking_is_of_one_voice(voiced, tiny_speaker, tmp_path, monkeypatch):
     """States with a voice are others: a line that was learned on them says nothing of those without."""
     one, other = open_checkpoint(voiced), open_checkpoint(tiny_speaker)
     assert weights_of(one) != weights_of(other) == weights_of(one, voiced=False)
-    monkeypatch.setattr(liking, "SHIPPED", tmp_path / "liking")
+    for name in ("SHIPPED", "UNVOICED"):
+        monkeypatch.setattr(liking, name, tmp_path / name)
     width = Speaker.load(CONFIG, tiny_speaker).middles_of(TALKS[0], PLAN, ["Oh."]).shape[1]
-    Liking(np.ones(width, np.float32), weights_of(one)).save(tmp_path / "liking", {})
-    for folder, config, is_liked in (
-        (voiced, CONFIG, True),
-        (voiced, replace(CONFIG, voiced=False), False),
-        (tiny_speaker, CONFIG, False),
-    ):
+    silent = replace(CONFIG, voiced=False)
+    Liking(np.ones(width, np.float32), weights_of(one)).save(tmp_path / "SHIPPED", {})
+
+    def is_liked(folder, config):
         (candidate, *_) = Speaker.load(config, folder).speak(TALKS[0], (PLAN,), 1).candidates
-        assert ("liked" in dict(candidate.scores)) == is_liked
+        return "liked" in dict(candidate.scores)
+
+    assert is_liked(voiced, CONFIG)
+    assert not is_liked(voiced, silent) and not is_liked(tiny_speaker, CONFIG)
+    Liking(np.ones(width, np.float32), weights_of(other)).save(tmp_path / "UNVOICED", {})
+    assert is_liked(voiced, CONFIG) and is_liked(voiced, silent) and is_liked(tiny_speaker, CONFIG)
