@@ -50,10 +50,10 @@ class ChoiceConfig:
     """log P(plan | dialogue): replies to likely plans."""
     realized: float = 0.5
     """How likely the reply does what its plan says, by the annotators."""
-    interprets: float = 1.5
+    interprets: float = 2.5
     """For each level of interpretation that the annotators read in it, from 0 to 2: what raters like most is
     warm, and says little of what the other must feel or wants to know nothing more."""
-    explores: float = 1.25
+    explores: float = 1.0
     """For each level of exploration."""
     steered: float = 4.5
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""

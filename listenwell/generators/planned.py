@@ -59,7 +59,7 @@ class PlannedConfig:
     said to a loss."""
     lean: float = 0.8
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
-    interpret: float = 1.0
+    interpret: float = 1.5
     """What it gains besides for interpretation, to say what the other must feel."""
     aimless: float = 1.5
     """What a plan loses, in nats, for an act that is none of a listener's: what it says often misses."""
@@ -72,6 +72,8 @@ class PlannedConfig:
     """Capitals, apostrophes and full stops as in print; the corpus has them or not."""
     voiced: bool = True
     """Speak with the voice that raters taught, where the speaker has one (starts.py)."""
+    voice_temperature: float = 0.8
+    """Of replies with a voice, in place of the decoding's: they differ less, and odd ones are rarer."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(
@@ -88,6 +90,8 @@ class PlannedConfig:
             raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
         if not 0 <= self.heard <= 1 or not 0 < self.plan_temperature <= 10:
             raise InputError("heard must be 0 to 1, plan_temperature above 0.", "Correct the recipe.")
+        if not 0 <= self.voice_temperature <= 10:
+            raise InputError(f"voice_temperature is {self.voice_temperature}.", "Give 0 to 10.")
 
 
 class Speaker:
@@ -100,6 +104,9 @@ class Speaker:
         tokens = PlanTokens.of(runtime.vocabulary)
         self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
         self._starts = Starts(runtime, tokens, config.voiced)
+        if self._starts.voice:
+            decoding = replace(config.decoding, temperature=config.voice_temperature)
+            self.config = replace(config, decoding=decoding)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
         self._liking: Liking | None = None
