@@ -53,7 +53,7 @@ class ChoiceConfig:
     interprets: float = 2.5
     """For each level of interpretation that the annotators read in it, from 0 to 2: what raters like most is
     warm, and says little of what the other must feel or wants to know nothing more."""
-    explores: float = 1.0
+    explores: float = 1.25
     """For each level of exploration."""
     steered: float = 4.5
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
