@@ -151,8 +151,7 @@ def test_a_damaged_run_is_not_shipped(tmp_path, root):
 
 
 def test_there_are_shipped_checkpoints():
-    likings = ["liking", "liking_unvoiced"]
-    assert SHIPPED == ["annotators", "bag_emotion", "crisis", *likings, "ranker", "reader", "speaker"]
+    assert " ".join(SHIPPED) == "annotators bag_emotion crisis liking liking_unvoiced ranker reader speaker"
 
 
 @pytest.mark.parametrize("name", SHIPPED)
