@@ -51,7 +51,7 @@ class PlannedTask(CausalTask):
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "PlannedTask":
         """Load the base model with its plan tokens, and adapters where the recipe asks for them."""
         for source, _ in parts_of(recipe):
-            for split in recipe.data.used():
+            for split in cls.splits(recipe):
                 source.files(split)  # before minutes are spent on the others
         model, folder = load_causal(recipe)
         vocabulary = Vocabulary.from_folder(folder)
@@ -72,6 +72,11 @@ class PlannedTask(CausalTask):
         if recipe.pairs and recipe.pairs.start:
             task.base_files += (task.begin_from(recipe.pairs.start),)
         return task
+
+    @classmethod
+    def splits(cls, recipe: TrainRecipe, shaping: bool = False) -> tuple[str, ...]:
+        """Of the corpora, those that are read; `shaping`: without the test split."""
+        return recipe.data.used(shaping)
 
     def begin_from(self, start: Path) -> Path:
         """Take a trained speaker's weights, or those of a model that knows no plans; gives its manifest."""
@@ -137,7 +142,7 @@ class PlannedTask(CausalTask):
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The files of the splits in use; `shaping`: without the test split's."""
         for source, _ in self._parts:
-            for split in self.recipe.data.used(shaping):
+            for split in self.splits(self.recipe, shaping):
                 yield from source.files(split)
 
     def conditions(self) -> dict[str, str]:

@@ -54,6 +54,11 @@ class PreferenceTask(PlannedTask):
         task.know_references()
         return task
 
+    @classmethod
+    def splits(cls, recipe: TrainRecipe, shaping: bool = False) -> tuple[str, ...]:
+        """Those that are measured: it learns from pairs."""
+        return tuple(split for split in recipe.data.used(shaping) if split != recipe.data.train)
+
     def begin_from(self, start: Path) -> Path:
         """Take a trained planned speaker's weights; gives its manifest."""
         manifest = super().begin_from(start)
@@ -109,10 +114,7 @@ class PreferenceTask(PlannedTask):
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The pairs, and the files of the splits that are measured; `shaping`: without the test split's."""
         yield self._settings.file
-        splits = [split for split in self.recipe.data.used(shaping) if split != self.recipe.data.train]
-        for source, _ in self._parts:
-            for split in splits:
-                yield from source.files(split)
+        yield from super().data_files(shaping)
 
     def conditions(self) -> dict[str, str]:
         """What is set against what, and how."""

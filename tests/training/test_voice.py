@@ -107,3 +107,11 @@ def test_a_whole_run_says_what_was_learned(recipe):
     assert conditions["tuning"] == "a voice of 4 tokens; the speaker's weights stay"
     assert "without the voice" in conditions["measured"]
     shutil.rmtree(recipe.output)
+
+
+def test_a_train_split_that_is_not_read_may_be_missing(recipe, home, tmp_path):
+    for split in ("valid", "test"):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        shutil.copy(home / "data" / f"{split}.jsonl", tmp_path / "data")
+    task = VoiceTask.prepare(replace(recipe, data=replace(recipe.data, path=tmp_path / "data")), CPU)
+    assert task.pieces() and {file.stem for file in task.data_files()} == {"pairs", "valid", "test"}
