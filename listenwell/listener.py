@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from listenwell.choosing.config import READ
 from listenwell.dialogue import (
     SPEAKER,
+    Candidate,
     Dialogue,
     Factors,
     Persona,
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
 
 RETRIEVAL = "retrieval"
 PLACES = ("understand", "plan", "choose", "guard")
+"""What can be left empty, in the order of their work."""
 VOICE = "voice"
 """What a speaker learned from raters, as a part that can be switched off."""
-"""What can be left empty, in the order of their work."""
 MAX_CHARACTERS = 20_000
 """A longer text is cut before anything reads it; the model's own token budget is far below."""
 
@@ -166,22 +167,17 @@ class Listener:
             plans = self._planned([asked[place] for place in going_on], [heard[place] for place in going_on])
         # Words can only be shown while they are made if nothing after them may change or replace them.
         certain = self.choose is None and self.guard is None
+        waiting = [
+            (dialogues[place], made, asked[place].seed) for place, made in zip(going_on, plans, strict=True)
+        ]
         with clock.measured("speak"):
-            spoken = self._spoken(
-                [
-                    (dialogues[place], made, asked[place].seed)
-                    for place, made in zip(going_on, plans, strict=True)
-                ],
-                on_text if certain else None,
-            )
-        speeches = dict(zip(going_on, spoken, strict=True))
+            spoken = self._spoken(waiting, on_text if certain else None)
+        wants = [asked[place].want for place in going_on]
+        chosen = dict(zip(going_on, self._chosen(waiting, wants, spoken, clock), strict=True))
+        notices = {place: speech.notices for place, speech in zip(going_on, spoken, strict=True)}
         found = list[Reply]()
         for place, one in enumerate(asked):
-            speech, verdict = speeches.get(place, Speech(())), stopped[place]
-            with clock.measured("choose"):
-                candidates = speech.candidates
-                if self.choose and candidates:
-                    candidates = self.choose.choose(one.dialogue, candidates, one.want)
+            candidates, verdict = chosen.get(place, ()), stopped[place]
             with clock.measured("guard"):
                 if self.guard and verdict is None:
                     verdict = self.guard.guard(one.dialogue, candidates)
@@ -195,7 +191,7 @@ class Listener:
                     plan=said.plan if said else None,
                     candidates=candidates,
                     safety=verdict.safety if verdict else None,
-                    notices=tuple(dict.fromkeys(speech.notices)),
+                    notices=tuple(dict.fromkeys(notices.get(place, ()))),
                 )
             )
         if on_text and not (certain and going_on):
@@ -232,6 +228,37 @@ class Listener:
         if many and len(asked) > 1:
             return list(many(asked))
         return [self.speak.speak(*one, on_text) for one in asked]
+
+    def _chosen(
+        self,
+        waiting: Sequence[tuple[Dialogue, Sequence[Factors], int]],
+        wants: Sequence[Factors | None],
+        spoken: Sequence[Speech],
+        clock: "_Clock",
+    ) -> list[tuple[Candidate, ...]]:
+        """Each one's candidates, the best first. Where not even that one does what was asked for, the speaker
+        says it once more without its voice, if it has one, and the best of all is chosen."""
+        chooser, proposed = self.choose, [speech.candidates for speech in spoken]
+        if chooser is None:
+            return proposed
+        with clock.measured("choose"):
+            found = [
+                chooser.choose(dialogue, candidates, want) if candidates else ()
+                for (dialogue, _, _), candidates, want in zip(waiting, proposed, wants, strict=True)
+            ]
+        is_amiss = getattr(chooser, "is_amiss", None)
+        plainly = getattr(self.speak, "speak_plainly", None)
+        if not (is_amiss and plainly):
+            return found
+        amiss = [place for place, best in enumerate(found) if best and is_amiss(best, wants[place])]
+        with clock.measured("speak"):
+            more = plainly([waiting[place] for place in amiss]) if amiss else []
+        with clock.measured("choose"):
+            for place, speech in zip(amiss, more, strict=True):
+                if speech.candidates:
+                    every = proposed[place] + speech.candidates
+                    found[place] = chooser.choose(waiting[place][0], every, wants[place])
+        return found
 
 
 def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa: ANN401

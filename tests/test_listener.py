@@ -127,6 +127,35 @@ def test_a_wish_reaches_the_plan_and_needs_one():
         Listener(Echo()).reply("hello", want=Factors(act="wishing"))
 
 
+class Stubborn(Echo):
+    """Has a voice that never does as it is told; without it, it does."""
+
+    def speak(self, dialogue, plans, seed, on_text=None):
+        return Speech((Candidate("La la.", plans[0]),))
+
+    def speak_plainly(self, asked):
+        self.told = [super(Stubborn, self).speak(*one) for one in asked]
+        return self.told if self.name == "echo" else [Speech(()) for _ in asked]
+
+
+class ChooseLastOrAskAgain(ChooseLast):
+    def is_amiss(self, chosen, want):
+        return want is not None and chosen[0].text == "La la."
+
+
+def test_what_was_not_done_is_said_once_more_without_a_voice():
+    listener = Listener(speaker := Stubborn(), Understand(), Plan(), ChooseLastOrAskAgain())
+    told = listener.reply("hello", want=Factors(act="wishing"), seed=1)
+    assert told.text == "hello/consoling/1" and told.plan == Factors(act="consoling")
+    assert [one.text for one in told.candidates] == ["hello/consoling/1", "hello/wishing/1", "La la."]
+    talks = [Dialogue((Turn("speaker", text),)) for text in ("one", "two")]
+    wants = (None, Factors(act="wishing"))
+    free, steered = listener.reply_many([Asked(*one) for one in zip(talks, wants, strict=True)])
+    assert free.text == "La la." and steered.text == "two/consoling/0" and len(speaker.told) == 1
+    speaker.name = "without a voice"  # nothing more to choose from
+    assert listener.reply("hello", want=Factors(act="wishing"), seed=1).text == "La la."
+
+
 @pytest.mark.parametrize("text", ["", "  ", "\n\t", "\u2003"])
 def test_nothing_said_is_an_error(text):
     with pytest.raises(InputError, match="empty"):

@@ -103,7 +103,8 @@ class Choice:
             "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
             "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
             f"weakest part that was asked for; liked {self.config.steered_liked:g} at most; no merits; "
-            f"faults times {self.config.steered_faults:g}",
+            f"faults times {self.config.steered_faults:g}; said once more without a voice where realized is "
+            f"below {self.config.done:g}",
             "judges left out": ", ".join(self.config.without) or "none",
             "reader": f"{self.reader.name}, key {self.reader.key}" if self.reader else "none",
             "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
@@ -122,7 +123,7 @@ class Choice:
             candidates: the replies.
             want: what a reply was asked to do; then it counts more that it does this.
         """
-        if want is not None and any(part is not None for part in (want.mechanisms, want.act, want.tone)):
+        if _steers(want):
             return replace(self, config=self.config.for_steering(), want=want).choose(dialogue, candidates)
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
@@ -136,6 +137,10 @@ class Choice:
             total = self._total(judged, len(kept))
         scored = [_with_scores(one, judged, total, place) for place, one in enumerate(kept)]
         return tuple(scored[place] for place in np.argsort(-total, kind="stable"))
+
+    def is_amiss(self, chosen: Sequence[Candidate], want: Factors | None) -> bool:
+        """Whether the best of these, put in order by `choose`, most likely does not do what was asked for."""
+        return _steers(want) and dict(chosen[0].scores).get("realized", 1.0) < self.config.done
 
     def _total(self, judged: dict[str, Sequence[float | None]], count: int) -> np.ndarray:
         """The weighted sum of all judges' scores: (candidates,)."""
@@ -220,6 +225,11 @@ def standardized(scores: Sequence[float | None]) -> np.ndarray:
         if spread > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
             found[known] = (values[known] - values[known].mean()) / spread
     return found
+
+
+def _steers(want: Factors | None) -> bool:
+    """Whether anything was asked of the reply; the user's emotion is not the reply's to realize."""
+    return want is not None and any(part is not None for part in (want.mechanisms, want.act, want.tone))
 
 
 def _close(total: np.ndarray, weight: float) -> bool:

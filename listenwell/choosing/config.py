@@ -62,6 +62,9 @@ class ChoiceConfig:
     steered_faults: float = 2.0
     """What the weight of every fault but those of SHORT is multiplied by then: no plan excuses an invented
     life."""
+    done: float = 0.5
+    """A reply that is less likely to do what was asked for is not enough: a speaker with a voice then says it
+    once more without."""
     stock: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
     repeated: float = 12.0
@@ -86,7 +89,7 @@ class ChoiceConfig:
         for name in self.without:
             if name not in JUDGES:
                 raise unknown_name("judge", name, JUDGES)
-        for name in (*JUDGES, "steered", "steered_liked", "steered_faults"):
+        for name in (*JUDGES, "steered", "steered_liked", "steered_faults", "done"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
                 raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")

@@ -94,6 +94,16 @@ class PlannedConfig:
             raise InputError(f"voice_temperature is {self.voice_temperature}.", "Give 0 to 10.")
 
 
+@dataclass(frozen=True)
+class Manner:
+    """How replies are worded: with the voice that raters taught, or without."""
+
+    voice: Tokens
+    decoding: Decoding
+    liking: Liking | None = None
+    """Who knows how well they would be liked; states after a voice mean something else than without."""
+
+
 class Speaker:
     """Plans, then speaks; fills the listener's places *plan* and *speak*."""
 
@@ -103,13 +113,14 @@ class Speaker:
         self.config, self.runtime, self.name = config, runtime, name
         tokens = PlanTokens.of(runtime.vocabulary)
         self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
-        self._starts = Starts(runtime, tokens, config.voiced)
-        if self._starts.voice:
+        self._starts = Starts(runtime, tokens)
+        self._manner = self._plain = Manner((), config.decoding)
+        if config.voiced and runtime.voice:
             decoding = replace(config.decoding, temperature=config.voice_temperature)
             self.config = replace(config, decoding=decoding)
+            self._manner = Manner(runtime.voice, decoding)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
-        self._liking: Liking | None = None
 
     @classmethod
     def load(cls, config: PlannedConfig, weights: Path | None = None) -> "Speaker":
@@ -117,8 +128,17 @@ class Speaker:
         checkpoint = open_checkpoint(find_checkpoint(weights or SHIPPED), KIND)
         run = f" ({checkpoint.folder.resolve().parent.name})" if weights else ""
         speaker = cls(config, runtime_of(checkpoint, config.engine), f"planned{run}")
-        speaker._folder, speaker._liking = checkpoint.folder, Liking.of(checkpoint, config.voiced)
+        speaker._folder = checkpoint.folder
+        speaker._manner, speaker._plain = (
+            replace(manner, liking=Liking.of(checkpoint, bool(manner.voice)))
+            for manner in (speaker._manner, speaker._plain)
+        )
         return speaker
+
+    @property
+    def voiced(self) -> bool:
+        """Whether it speaks with a voice."""
+        return bool(self._manner.voice)
 
     def plan(
         self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
@@ -173,6 +193,19 @@ class Speaker:
         on_text: Callable[[str], None] | None = None,
     ) -> list[Speech]:
         """The same for many dialogues in one batch, which a GPU likes: each with its plans and its seed."""
+        return self._speak(asked, self._manner, on_text)
+
+    def speak_plainly(self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]) -> list[Speech]:
+        """The same without its voice, which has a say of its own: who speaks plainly does as planned more
+        often. Nothing, where it has none that it could leave out."""
+        return self._speak(asked, self._plain) if self.voiced else [Speech(()) for _ in asked]
+
+    def _speak(
+        self,
+        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
+        manner: Manner,
+        on_text: Callable[[str], None] | None = None,
+    ) -> list[Speech]:
         config = self.config
         prompts = self._prompts([dialogue for dialogue, _, _ in asked])
         places = [
@@ -182,7 +215,7 @@ class Speaker:
             for _ in range(count)
         ]
         meant = [(row, asked[row][1][plan] if asked[row][1] else None) for row, plan in places]
-        state = self._starts.after(tokens_of(prompts), meant)
+        state = self._starts.after(tokens_of(prompts), manner.voice, meant)
         seeds = [
             int(drawn)
             for row, (_, _, seed) in enumerate(asked)
@@ -191,14 +224,14 @@ class Speaker:
             )
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
-        room = self.runtime.context_length - longest - len(self._starts.voice) - len(LEVELS)
-        begun = Shared(state, prompts[0].stop, room, heard=self._liking is not None, starts=tuple(places))
-        worded = word_replies(self.runtime, begun, config.decoding, seeds, on_text)
+        room = self.runtime.context_length - longest - len(manner.voice) - len(LEVELS)
+        begun = Shared(state, prompts[0].stop, room, heard=manner.liking is not None, starts=tuple(places))
+        worded = word_replies(self.runtime, begun, manner.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
         for (row, under), reply in zip(meant, worded, strict=True):
             scores = {"likelihood": round(reply.log_likelihood / reply.tokens, 4)}
-            if self._liking:
-                scores["liked"] = self._liked(self._liking, prompts[row].tokens, under, reply)
+            if manner.liking:
+                scores["liked"] = self._liked(manner, prompts[row].tokens, under, reply)
             # What was shown while it was made stays as it was shown.
             text = tidy(reply.text) if config.tidy and on_text is None else reply.text
             found[row].setdefault(text, Candidate(text, under, tuple(scores.items())))
@@ -209,7 +242,7 @@ class Speaker:
 
     def middles_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
         """What it makes of replies under a plan, as `liking` reads it: (replies, width) float32."""
-        before = self._starts.before(self._prompts([dialogue])[0].tokens, plan)
+        before = self._starts.before(self._prompts([dialogue])[0].tokens, self._manner.voice, plan)
         # Without the end mark: it is never read when a reply is made.
         found: np.ndarray = self.runtime.mean_middles(
             before, [self._layout.words(reply)[:-1] for reply in replies]
@@ -221,11 +254,11 @@ class Speaker:
 
         Those without a plan, and all where nobody knows its states, stay as they are.
         """
-        found = list(candidates)
+        found, liking = list(candidates), self._manner.liking
         for place, one in enumerate(candidates):
-            if self._liking and one.plan and "liked" not in dict(one.scores):
+            if liking and one.plan and "liked" not in dict(one.scores):
                 middle = self.middles_of(dialogue, one.plan, [one.text])[0]
-                scores = (*one.scores, ("liked", round(self._liking.score(middle), 4)))
+                scores = (*one.scores, ("liked", round(liking.score(middle), 4)))
                 found[place] = replace(one, scores=scores)
         return found
 
@@ -275,7 +308,7 @@ class Speaker:
             f"{config.contrary:g} less for a tone on the wrong side of what is felt; "
             f"an emotion half the annotators' at heard 0.5: {config.heard:g}",
             "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
-            **({"voice": f"{len(voice)} tokens before the plan"} if (voice := self._starts.voice) else {}),
+            **({"voice": f"{len(self._manner.voice)} tokens before the plan"} if self.voiced else {}),
         }
 
     def files(self) -> Iterator[Path]:
@@ -330,7 +363,7 @@ class Speaker:
 
     def _prompts(self, dialogues: Sequence[Dialogue]) -> list[Prompt]:
         """What stands before the plan of each dialogue's next reply."""
-        room = self.runtime.context_length - self.config.decoding.max_tokens - len(self._starts.voice) - 8
+        room = self.runtime.context_length - self.config.decoding.max_tokens - len(self._manner.voice) - 8
         budget = min(self.config.prompt_tokens, room)
         prompts = list[Prompt]()
         for dialogue in dialogues:
@@ -339,13 +372,14 @@ class Speaker:
             prompts.append(replace(prompt, notices=(*notices, *prompt.notices)))
         return prompts
 
-    def _liked(self, liking: Liking, prompt: Tokens, plan: Factors | None, reply: Worded) -> float:
+    def _liked(self, manner: Manner, prompt: Tokens, plan: Factors | None, reply: Worded) -> float:
         """How well a reply would be liked; one that was searched for, word by word, is read once more."""
         middle = reply.middle
         if middle is None:
-            before = self._starts.before(prompt, plan)
+            before = self._starts.before(prompt, manner.voice, plan)
             middle = self.runtime.mean_middles(before, [self._layout.words(reply.text)[:-1]])[0]
-        return round(liking.score(middle), 4)
+        assert manner.liking is not None
+        return round(manner.liking.score(middle), 4)
 
 
 def tokens_of(prompts: Sequence[Prompt]) -> tuple[Tokens, ...]:

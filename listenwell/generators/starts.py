@@ -21,12 +21,10 @@ class Starts:
     Args:
         runtime: the engine.
         plans: the plan tokens.
-        voiced: whether replies are made with the engine's voice, if it has one.
     """
 
-    def __init__(self, runtime: Runtime, plans: PlanTokens, voiced: bool) -> None:
+    def __init__(self, runtime: Runtime, plans: PlanTokens) -> None:
         self._runtime, self._plans = runtime, plans
-        self.voice: Tokens = runtime.voice if voiced else ()
         self._last: tuple[tuple[Tokens, ...], State] | None = None
         self._drafted: tuple[tuple[Tokens, ...], dict[tuple[int, Tokens], int], State] | None = None
 
@@ -52,23 +50,26 @@ class Starts:
         rows = [(row, self._stem(plan)) for row, some in enumerate(plans) for plan in some]
         self._drafted = (prompts, {one: place for place, one in enumerate(rows)}, state)
 
-    def before(self, prompt: Tokens, plan: Factors | None) -> list[int]:
+    def before(self, prompt: Tokens, voice: Tokens, plan: Factors | None) -> list[int]:
         """All that stands before a reply's words."""
-        return [*prompt, *self.voice, *(self._plans.encode(plan) if plan else ())]
+        return [*prompt, *voice, *(self._plans.encode(plan) if plan else ())]
 
-    def after(self, prompts: tuple[Tokens, ...], meant: Sequence[tuple[int, Factors | None]]) -> State:
+    def after(
+        self, prompts: tuple[Tokens, ...], voice: Tokens, meant: Sequence[tuple[int, Factors | None]]
+    ) -> State:
         """A row for each reply to be made, read up to where its words begin.
 
         Args:
             prompts: of the dialogues.
+            voice: the tokens of the voice; none to speak without.
             meant: the number of each reply's dialogue, and its plan; all have one, or none has.
         """
         state, rows = self.read(prompts), [row for row, _ in meant]
         tokens = [tuple(self._plans.encode(plan)) if plan else () for _, plan in meant]
-        if not self.voice:
+        if not voice:
             return self._after_plans(prompts, state, rows, tokens)
         every = range(len(prompts))
-        voiced = self._runtime.step(self._runtime.pick(state, every), [self.voice for _ in every])
+        voiced = self._runtime.step(self._runtime.pick(state, every), [voice for _ in every])
         if not tokens[0]:
             return self._runtime.pick(voiced, rows)
         # Several replies go on from one plan: it is read once.

@@ -35,7 +35,7 @@ def only(*judges, **weights):
 
 
 def test_every_judge_has_a_weight():
-    others = {"steered", "steered_liked", "steered_faults", "without", "every"}
+    others = {"steered", "steered_liked", "steered_faults", "done", "without", "every"}
     assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, *others}
     # The ranker adds nothing to the others; whoever wants it gives it a weight.
     assert ChoiceConfig().asked() == tuple(judge for judge in JUDGES if judge != "ranker")
@@ -288,3 +288,13 @@ def test_who_steers_is_asked_before_raters():
     steered = ChoiceConfig(liked=3.0, steered_liked=1.0, steered=4.5).for_steering()
     assert (steered.liked, steered.realized, steered.interprets) == (1.0, 4.5, 0.0)
     assert ChoiceConfig(liked=0.5).for_steering().liked == 0.5
+
+
+@pytest.mark.parametrize(("likely", "amiss"), [(0.2, True), (0.5, False), (0.9, False)])
+def test_what_was_asked_for_and_hardly_done_is_amiss(likely, amiss):
+    choice = Choice(ChoiceConfig(done=0.5))
+    chosen = [Candidate("a", scores=(("realized", likely),)), Candidate("b", scores=(("realized", 0.0),))]
+    assert choice.is_amiss(chosen, Factors(tone="joy")) is amiss
+    for nothing in (None, Factors(), Factors(emotion="sad")):
+        assert not choice.is_amiss(chosen, nothing)
+    assert not choice.is_amiss([Candidate("a")], Factors(tone="joy"))  # nobody looked

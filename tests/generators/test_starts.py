@@ -112,8 +112,17 @@ def test_it_can_be_left_out(voiced, tiny_speaker):
     silent = Speaker.load(replace(CONFIG, voiced=False), voiced)
     assert said(silent) == said(Speaker.load(CONFIG, tiny_speaker))
     alone = ("understand", "choose", "guard")
-    assert Listener.load(weights=voiced, without=alone).speak._starts.voice
-    assert not Listener.load(weights=voiced, without=(*alone, "voice")).speak._starts.voice
+    assert Listener.load(weights=voiced, without=alone).speak.voiced
+    assert not Listener.load(weights=voiced, without=(*alone, "voice")).speak.voiced
+
+
+def test_it_can_be_left_out_of_one_reply(voiced, tiny_speaker):
+    speaker, asked = Speaker.load(CONFIG, voiced), [(TALKS[0], (PLAN, OTHER), 4)]
+    first = said(speaker, TALKS[:1])
+    plain = speaker.speak_plainly(asked)
+    assert plain == Speaker.load(CONFIG, tiny_speaker).speak_many(asked)
+    assert said(speaker, TALKS[:1]) == first != said(Speaker.load(CONFIG, tiny_speaker), TALKS[:1])
+    assert Speaker.load(CONFIG, tiny_speaker).speak_plainly(asked)[0].candidates == ()
 
 
 def test_in_8_bits_it_is_heard_too(voiced, tiny_speaker):

@@ -69,7 +69,9 @@ def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, mon
         if share_of_talks(pair) < HELD_OUT:
             likely = []
             for speaker in (voiced, silent):
-                at = speaker._starts.before(speaker._prompts([pair.context])[0].tokens, pair.plan)
+                at = speaker._starts.before(
+                    speaker._prompts([pair.context])[0].tokens, speaker.runtime.voice, pair.plan
+                )
                 words = [speaker._layout.words(text) for text in (pair.chosen, pair.rejected)]
                 likely.append(speaker.runtime.log_likelihoods(at, words))
             gained.append(likely[0][0] - likely[1][0] > likely[0][1] - likely[1][1])
