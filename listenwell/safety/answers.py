@@ -1,7 +1,7 @@
 """What is said in a crisis: fixed words from `answers.toml`, written by people and never generated.
 
-Each answer says that it was heard, that a program cannot do what a person can, where help is, and that the
-talk may go on. It asks nothing that a program could not act on, and promises nothing.
+Each answer to a crisis says that it was heard, that a program cannot do what a person can, where help is, and
+that the talk may go on. It asks nothing that a program could not act on, and promises nothing.
 """
 
 import tomllib
@@ -15,6 +15,8 @@ from listenwell.safety.patterns.base import KINDS
 
 FILE = Path(__file__).with_name("answers.toml")
 FIRST, AGAIN = "first", "again"
+IDENTITY = "identity"
+"""The part that tells who is there (identity.py)."""
 FALLBACKS = (
     "I am listening. Would you like to tell me more about it?",
     "Thank you for telling me. What is it like for you right now?",
@@ -68,4 +70,6 @@ def answers(file: Path = FILE) -> Mapping[str, Mapping[str, Sequence[str]]]:
     for part in (FIRST, AGAIN):
         if missing := [kind for kind in KINDS if not table.get(part, {}).get(kind)]:
             raise InputError(f"{file.name} has no {part} answer to {missing[0]}.", "Write one.")
+        if not table.get(IDENTITY, {}).get(part):
+            raise InputError(f"{file.name} does not say who is there ({IDENTITY}: {part}).", "Write it.")
     return table

@@ -1,4 +1,5 @@
-"""The listener's place *guard*: no generated text in a crisis, and no reply that must not be said.
+"""The listener's place *guard*: no generated text in a crisis, the truth about who is there, and no reply
+that must not be said.
 
 `check` comes before anything is worded; `guard` after the choice. Neither keeps anything, and their notes
 hold no word of what a person wrote.
@@ -14,6 +15,7 @@ from listenwell.safety.answers import answer, fallback, given_before
 from listenwell.safety.circumstances import CRISIS, NONE
 from listenwell.safety.crisis import Detector, Finding, said_last
 from listenwell.safety.help import Help, help_for
+from listenwell.safety.identity import asks_who, who
 from listenwell.safety.replies import faults
 
 NOTES = {
@@ -51,11 +53,12 @@ class Guard:
         return self.detector.find(said_last(dialogue))
 
     def check(self, dialogue: Dialogue) -> Verdict | None:
-        """The fixed answer where the last message speaks of a crisis, None where the talk may go on."""
+        """The fixed answer where the last message speaks of a crisis, or asks who is there; None where the
+        talk may go on."""
         return self._answered(dialogue, self.find(dialogue))
 
     def guard(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> Verdict:
-        """The first candidate that may be said, or a safe reply; in a crisis the fixed answer.
+        """The first candidate that may be said, or a safe reply; a fixed answer where `check` has one.
 
         Args:
             dialogue: up to what is to be answered.
@@ -76,9 +79,13 @@ class Guard:
         return Verdict(fallback(_own_turns(dialogue)), _frozen(notes))
 
     def _answered(self, dialogue: Dialogue, finding: Finding) -> Verdict | None:
-        if finding.level != CRISIS or finding.kind is None:
+        own = _own_turns(dialogue)
+        if finding.level == CRISIS and finding.kind is not None:
+            text = answer(finding.kind, self.help, given_before(finding.kind, own))
+        elif asks_who(said_last(dialogue)):
+            text = who(own)
+        else:
             return None
-        text = answer(finding.kind, self.help, given_before(finding.kind, _own_turns(dialogue)))
         return Verdict(text, _frozen(self._notes(finding) | {"answer": "fixed"}))
 
     def _notes(self, finding: Finding) -> dict[str, str]:
