@@ -162,13 +162,16 @@ def figures_of(who: str, rated: Sequence[Rated]) -> dict[str, float]:
     return figures
 
 
-def results_of(folder: Path, raters: str, ours: Mapping[str, str] | None = None) -> list[Result]:
+def results_of(
+    folder: Path, raters: str, ours: Mapping[str, str] | None = None, people: str = PERSON
+) -> list[Result]:
     """A row for each system on the sheets.
 
     Args:
         folder: with sheets, key and ratings.
         raters: who they were, for whoever reads the row.
         ours: the checkpoint's hash of each system that is one of ours.
+        people: what their row is called.
     """
     key, rated = read_ratings(folder)
     systems = dict.fromkeys(who for one in rated for shown in one.entry.replies for who in shown.who)
@@ -187,7 +190,7 @@ def results_of(folder: Path, raters: str, ours: Mapping[str, str] | None = None)
         found.append(
             Result(
                 task=RATINGS,
-                system=who,
+                system=people if who == PERSON else who,
                 metrics=tuple(figures.items()),
                 corpus=key.corpus,
                 split=key.split,
@@ -259,6 +262,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures.add_argument("folder", type=Path)
     figures.add_argument("--raters", required=True, help="who they were")
     figures.add_argument("--ours", nargs="*", default=[], help="NAME=FOLDER with the run.json of its replies")
+    figures.add_argument(
+        "--people", default=PERSON, help="the name of their row, where other sheets have one already"
+    )
     figures.add_argument("--keep", type=Path, required=True, help="the folder for the results")
     asked = parser.parse_args(arguments)
     try:
@@ -266,7 +272,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             key = make_sheets(asked)
             print(f"{asked.folder}: {len(key.entries)} contexts on {key.entries[-1].sheet} sheets")
         else:
-            for result in results_of(asked.folder, asked.raters, dict(map(_checkpoint, asked.ours))):
+            ours = dict(map(_checkpoint, asked.ours))
+            for result in results_of(asked.folder, asked.raters, ours, asked.people):
                 write_result(result, asked.keep / file_name(result))
                 print(f"{result.system}: {dict(result.metrics)}")
     except ListenwellError as error:
