@@ -51,6 +51,7 @@ MUST_NOT = {
         "I'm not a bot.",
         "As a mother, I understand.",
         "Well, I'm a man, so I would not know.",
+        "I know what you mean. I'm just a little old man.",
         "I am a mom too!",
     ],
     "promise": [
