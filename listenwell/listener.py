@@ -239,9 +239,9 @@ class Listener:
         """Each one's candidates, the best first. Where not even that one does what was asked for, the speaker
         says it once more without its voice, if it has one, and the best of all is chosen."""
         chooser, proposed = self.choose, [speech.candidates for speech in spoken]
-        if chooser is None:
-            return proposed
         with clock.measured("choose"):
+            if chooser is None:
+                return proposed
             found = [
                 chooser.choose(dialogue, candidates, want) if candidates else ()
                 for (dialogue, _, _), candidates, want in zip(waiting, proposed, wants, strict=True)

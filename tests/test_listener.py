@@ -12,6 +12,9 @@ from listenwell.places import Verdict
 from listenwell.rankers.selector import Selector
 from tests.rankers.tiny_rankers import ship_tiny
 
+TIMED = ("understand", "guard", "plan", "speak", "choose")
+"""Every place has its seconds, whether it is filled or not."""
+
 
 @dataclass
 class Echo:
@@ -65,6 +68,7 @@ def test_the_empty_places_are_passed_over():
     assert len(pieces) > 1
     assert (reply.emotion, reply.plan, reply.safety) == (None, None, None)
     assert reply.notices == ("noted",)
+    assert [place for place, _ in reply.timings] == [*TIMED, "total"]
     assert Reply.from_json(reply.to_json()) == reply
 
 
