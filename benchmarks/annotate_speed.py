@@ -21,8 +21,8 @@ from listenwell.annotators.annotator import SHIPPED, Annotator, find_ears
 from listenwell.annotators.model import load_ear
 from listenwell.corpora import CORPORA, Item
 from listenwell.dialogue import SPEAKER, Dialogue, Turn
-from listenwell.evaluation.ledger import surroundings
 from listenwell.labels import ACTS
+from listenwell.results.store import surroundings
 
 
 def said(item: Item) -> list[str]:
@@ -52,7 +52,7 @@ def plain_pipeline(folder: Path, batch_size: int) -> Callable[[list[str]], Any]:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, pipeline
 
-    from listenwell.weights import find_weights
+    from listenwell.runtime.weights import find_weights
 
     ear, _ = load_ear(find_ears(folder)[0])
     base = find_weights(ear.config.base)

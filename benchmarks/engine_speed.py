@@ -28,10 +28,10 @@ import numpy as np
 
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Example
-from listenwell.evaluation.ledger import surroundings
 from listenwell.files import written_whole
 from listenwell.generators.chatml import END, build_prompt
-from listenwell.weights import find_weights
+from listenwell.results.store import surroundings
+from listenwell.runtime.weights import find_weights
 
 OUT = Path(__file__).parent / "results" / "engine_speed.json"
 MODEL, ENCODER, CORPUS = "smollm2-135m-instruct", "all-minilm-l6-v2", "empathetic_dialogues"

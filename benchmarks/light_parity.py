@@ -23,17 +23,17 @@ from listenwell.annotators.annotator import SHIPPED as EAR
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import CONTEXT, GIVEN_FROM, HEADS, REPLY, UTTERANCE
 from listenwell.annotators.inference import Hears, hear
-from listenwell.annotators.light import load_light_ear
 from listenwell.annotators.model import load_ear
+from listenwell.annotators.onnx_classifier import load_light_ear
 from listenwell.annotators.views import View, context_view, encode_views
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue
-from listenwell.evaluation.ledger import surroundings
 from listenwell.files import cache_folder, written_whole
 from listenwell.labels import LEVELS
+from listenwell.rankers.ranker import SHIPPED as RANKER
+from listenwell.rankers.scorer import RankerWitness
 from listenwell.rankers.scoring import POOL, Pools
-from listenwell.rankers.selector import SHIPPED as RANKER
-from listenwell.rankers.witness import RankerWitness
+from listenwell.results.store import surroundings
 from listenwell.runtime.onnx.graph import PRECISIONS, WEIGHTS
 from listenwell.runtime.text import Vocabulary
 

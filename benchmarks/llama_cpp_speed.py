@@ -124,7 +124,7 @@ def prompts(vocabulary: Any, plan: Sequence[str], count: int) -> list[list[int]]
 def base_model(count: int) -> tuple[dict[str, dict[str, Any]], list[list[int]]]:
     """The engines that run the base model, and their prompts."""
     from listenwell.runtime.text import Vocabulary
-    from listenwell.weights import find_source, find_weights
+    from listenwell.runtime.weights import find_source, find_weights
 
     source = find_source(BASE)
     engines = {
@@ -143,7 +143,7 @@ def speaker(
     from listenwell.generators.planned import SHIPPED
     from listenwell.generators.vanilla import ADAPTER
     from listenwell.runtime.text import Vocabulary
-    from listenwell.weights import find_source
+    from listenwell.runtime.weights import find_source
 
     saved = open_checkpoint(find_checkpoint(weights or SHIPPED))
     files = {how: folder / f"{how}.gguf" for how in ("F16", ROUNDED)}

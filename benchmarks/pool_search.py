@@ -31,10 +31,10 @@ import numpy as np
 
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue
-from listenwell.evaluation.drawing import STYLE, need_matplotlib, save
-from listenwell.evaluation.ledger import surroundings
-from listenwell.rankers.pool import FilePool
-from listenwell.rankers.search import CANDIDATES, Lists, PoolSearch
+from listenwell.evaluation.report.drawing import STYLE, need_matplotlib, save
+from listenwell.results.store import surroundings
+from listenwell.retrieval.pool import FilePool
+from listenwell.retrieval.search import CANDIDATES, Lists, PoolSearch
 
 CORPORA_USED = ("empathetic_dialogues", "synthetic_persona_chat", "goemotions", "esconv")
 WIDTH, NEIGHBOURS, NOISE = 384, 20, 0.01

@@ -19,8 +19,8 @@ from pathlib import Path
 from statistics import median
 
 from listenwell.dialogue import Dialogue
-from listenwell.evaluation.ledger import surroundings
 from listenwell.files import written_whole
+from listenwell.results.store import surroundings
 
 OUT = Path(__file__).parent / "results" / "ranker_speed.json"
 CANDIDATES, CORPUS = 100, "synthetic_persona_chat"

@@ -30,8 +30,8 @@ from statistics import fmean, median
 from typing import Any
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Turn
-from listenwell.evaluation.ledger import surroundings
 from listenwell.files import written_whole
+from listenwell.results.store import surroundings
 
 OUT = Path(__file__).parent / "results" / "reply_speed.json"
 CANDIDATES = 4

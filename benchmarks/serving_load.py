@@ -28,8 +28,8 @@ from urllib.parse import urlsplit
 from reply_speed import PROGRAM, TALKS, add_model
 
 from listenwell.dialogue import LISTENER, SPEAKER
-from listenwell.evaluation.ledger import surroundings
 from listenwell.files import written_whole
+from listenwell.results.store import surroundings
 
 OUT = Path(__file__).parent / "results" / "serving_load.json"
 USERS = 8

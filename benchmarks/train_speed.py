@@ -14,8 +14,8 @@ from pathlib import Path
 import torch
 
 from listenwell.recipe import read_recipe
+from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
-from listenwell.training.order import Epoch
 from listenwell.training.recipe import TrainRecipe
 
 

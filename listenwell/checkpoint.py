@@ -13,7 +13,7 @@ from pathlib import Path
 
 from listenwell.errors import CheckpointError
 from listenwell.files import bring_back, folder_written_whole, sha256
-from listenwell.records import Json, dumps
+from listenwell.serialization import Json, dumps
 
 MANIFEST = "checkpoint.json"
 FORMAT = 1

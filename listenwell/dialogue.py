@@ -18,7 +18,7 @@ from listenwell.labels import (
     LabelSet,
     expresses,
 )
-from listenwell.records import ALWAYS, Record, pairs, strings
+from listenwell.serialization import ALWAYS, Record, pairs, strings
 
 SPEAKER = "speaker"
 """Who is listened to, where a corpus gives no other name."""

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from listenwell.choosing.config import READ
 from listenwell.dialogue import (
     SPEAKER,
     Candidate,
@@ -26,8 +25,9 @@ from listenwell.dialogue import (
 from listenwell.errors import InputError, unknown_name
 from listenwell.generators import DEFAULT, GENERATORS
 from listenwell.generators.base import Speech
-from listenwell.places import Choose, Guard, Plan, Speak, Understand
+from listenwell.pipeline import Choose, Guard, Plan, Speak, Understand
 from listenwell.recipe import read_recipe
+from listenwell.reranking.config import READ
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
@@ -86,7 +86,7 @@ class Listener:
             precision: int8, or fp32 for exact numbers at twice the time and memory.
             country: two letters, for the help lines that are named in a crisis.
             without: parts that are switched off: places of the listener (understand, plan, choose, guard),
-                the speaker's voice, or judges of its choice (`choosing.config.JUDGES`), such as
+                the speaker's voice, or judges of its choice (`reranking.config.JUDGES`), such as
                 ("reader", "realized").
         """
         off = _switched_off(without)
@@ -279,7 +279,7 @@ def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa:
 
 def _switched_off(names: Sequence[str]) -> frozenset[str]:
     """What is to be left out; an unknown name is an error that shows the known ones."""
-    from listenwell.choosing.config import JUDGES
+    from listenwell.reranking.config import JUDGES
 
     known = (*PLACES, VOICE, *(judge for judge in JUDGES if judge not in PLACES))
     for name in names:
@@ -289,8 +289,8 @@ def _switched_off(names: Sequence[str]) -> frozenset[str]:
 
 
 def _choice(off: frozenset[str], annotators: "Annotator | None", speak: Speak) -> Choose:
-    from listenwell.choosing.choice import Choice
-    from listenwell.choosing.config import JUDGES, ChoiceConfig
+    from listenwell.reranking.config import JUDGES, ChoiceConfig
+    from listenwell.reranking.reranker import Choice
 
     config = ChoiceConfig(without=tuple(judge for judge in JUDGES if judge in off))
     return Choice.load(config, annotators, getattr(speak, "priors", None))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from listenwell.errors import RecipeError
 from listenwell.files import written_whole
-from listenwell.records import build, plain
+from listenwell.serialization import build, plain
 
 T = TypeVar("T")
 

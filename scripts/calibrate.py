@@ -15,9 +15,9 @@ import torch
 from listenwell.annotators.config import KIND, EarConfig
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.recipe import read_recipe
-from listenwell.records import dumps
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
-from listenwell.training.ears import EarTask
+from listenwell.serialization import dumps
+from listenwell.training.classifier import EarTask
 from listenwell.training.recipe import TrainRecipe, settings_of
 
 KEPT = (ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, "recipe.yaml")

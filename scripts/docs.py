@@ -14,7 +14,7 @@ from typing import Any
 from typer.main import get_command
 
 from listenwell.cli import app
-from listenwell.evaluation.page import page_problems
+from listenwell.evaluation.report.page import page_problems
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "cli.md"

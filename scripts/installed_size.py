@@ -20,7 +20,7 @@ from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 import listenwell
-from listenwell.weights import BASE_MODELS
+from listenwell.runtime.weights import BASE_MODELS
 
 ROOT = Path(__file__).resolve().parents[1]
 AIM = 400

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint, writing
 from listenwell.errors import CheckpointError, InputError, ListenwellError
-from listenwell.evaluation.ledger import Result
-from listenwell.evaluation.markdown import Grid
-from listenwell.evaluation.tables import figure_grids, read_results
+from listenwell.evaluation.report.tables import figure_grids, read_results
+from listenwell.results.markdown import Grid
+from listenwell.results.store import Result
 
 ROOT = Path(__file__).resolve().parents[1]
 CARD = "README.md"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from listenwell.weights import find_weights
+from listenwell.runtime.weights import find_weights
 from tests.tiny import ENCODER, save_tiny_encoder, save_tiny_llama, save_tiny_speaker, write_tiny_gguf
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,7 +56,7 @@ def tiny_encoder(tmp_path_factory):
 def installed_encoder(tiny_encoder, monkeypatch):
     """The tiny encoder stands where the real one is installed."""
     installed = {ENCODER: tiny_encoder}
-    for module in ("runtime.encoder", "annotators.light_encoder"):  # torch's, and onnxruntime's
+    for module in ("runtime.encoder", "runtime.onnx.checkpoint_encoder"):  # torch's, and onnxruntime's
         monkeypatch.setattr(
             f"listenwell.{module}.find_weights", lambda base, folder=None: folder or installed[base]
         )

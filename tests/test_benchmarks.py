@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from listenwell.dialogue import LISTENER, SPEAKER, Candidate, Reply
-from listenwell.weights import BASE_MODELS
+from listenwell.runtime.weights import BASE_MODELS
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "benchmarks")]

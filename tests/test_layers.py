@@ -48,7 +48,7 @@ def test_no_arrow_is_turned_round(place):
 def test_models_use_the_metrics_of_the_evaluation_and_nothing_else_of_it(place):
     for file in (PACKAGE / place).rglob("*.py"):
         for name in imports(file):
-            is_metric = name.startswith("listenwell.evaluation.metrics")
+            is_metric = name.startswith("listenwell.metrics")
             assert is_metric or not name.startswith("listenwell.evaluation"), file
 
 

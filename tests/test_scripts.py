@@ -12,9 +12,9 @@ from listenwell import checkpoint
 from listenwell.annotators.model import KIND, load_ear, save_ear, with_temperatures
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import CheckpointError, InputError
-from listenwell.evaluation.ledger import Result, write_result
-from listenwell.evaluation.tables import read_results
+from listenwell.evaluation.report.tables import read_results
 from listenwell.recipe import write_recipe
+from listenwell.results.store import Result, write_result
 from listenwell.training.recipe import DataRecipe, LoraRecipe
 from tests.tiny import sure_ear
 from tests.training.ear_helpers import recipe_of

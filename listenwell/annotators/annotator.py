@@ -25,8 +25,7 @@ from listenwell.annotators.heads import (
     Head,
 )
 from listenwell.annotators.inference import Heard, Hears, hear
-from listenwell.annotators.light import load_light_ear
-from listenwell.annotators.light_encoder import base_folder, runs_on_onnx
+from listenwell.annotators.onnx_classifier import load_light_ear
 from listenwell.annotators.rationales import shown_parts
 from listenwell.annotators.turn_factors import with_factors
 from listenwell.annotators.views import View, context_view, encode_views
@@ -35,10 +34,11 @@ from listenwell.dialogue import Dialogue, Reading, Scored
 from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.files import hash_files
 from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
-from listenwell.records import build
 from listenwell.runtime.engines import AUTO, ONNX, TORCH, choose_engine
+from listenwell.runtime.onnx.checkpoint_encoder import base_folder, runs_on_onnx
 from listenwell.runtime.text import Vocabulary
-from listenwell.weights import HUB_FILES, find_weights
+from listenwell.runtime.weights import HUB_FILES, find_weights
+from listenwell.serialization import build
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "annotators"
 

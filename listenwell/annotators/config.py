@@ -6,7 +6,7 @@ import numpy as np
 
 from listenwell.annotators.heads import HEADS
 from listenwell.errors import InputError
-from listenwell.records import Record
+from listenwell.serialization import Record
 
 KIND = "ear"
 POOLINGS = ("mean", "first", "last")

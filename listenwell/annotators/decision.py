@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from listenwell.evaluation.metrics import classification_metrics
 from listenwell.labels import LabelSet
+from listenwell.metrics import classification_metrics
 
 SHARES = tuple(round(0.05 * step, 2) for step in range(11))
 """Values of τ that are tried, from 0 to a half."""

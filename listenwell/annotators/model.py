@@ -15,9 +15,9 @@ from listenwell import checkpoint
 from listenwell.annotators.config import KIND, EarConfig, no_marks
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, Batch
-from listenwell.records import build, dumps
 from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
+from listenwell.serialization import build, dumps
 
 
 class Ear(torch.nn.Module):  # type: ignore[misc]

@@ -23,7 +23,7 @@ from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
 from listenwell.files import disk_errors
 from listenwell.progress import Advance
-from listenwell.records import Json, Record
+from listenwell.serialization import Json, Record
 from listenwell.version import __version__
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from listenwell.cli.annotate import annotate
 from listenwell.cli.chat import chat
 from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
+from listenwell.cli.evaluate_generators import compare
 from listenwell.cli.evaluate_rankers import ensemble
-from listenwell.cli.evaluate_speakers import compare
 from listenwell.cli.export import export
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
 from listenwell.cli.serve import serve
-from listenwell.cli.study import study
+from listenwell.cli.sweep import study
 from listenwell.cli.train import train
 from listenwell.errors import ListenwellError, MissingExtraError
 from listenwell.version import __version__

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from listenwell.cli.conversation import Talk, earlier_talks
 from listenwell.cli.options import (
     Candidates,
     Model,
@@ -19,7 +20,6 @@ from listenwell.cli.options import (
     Without,
 )
 from listenwell.cli.reply import unheard
-from listenwell.cli.talk import Talk, earlier_talks
 from listenwell.cli.terminal import one_line
 from listenwell.cli.terminal_chat import talk_at_terminal
 from listenwell.errors import ListenwellError

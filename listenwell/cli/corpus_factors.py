@@ -15,8 +15,8 @@ from listenwell.cli.terminal import visible
 if TYPE_CHECKING:
     from listenwell.corpora import Reader
     from listenwell.dialogue import Dialogue
-    from listenwell.evaluation.factors import Analysis
     from listenwell.evaluation.sample import Sampling
+    from listenwell.papers.corpus_analysis.factors import Analysis
 
 Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
 Split = Annotated[
@@ -57,13 +57,13 @@ def factors(
 
     Example: listenwell corpus factors empathetic_dialogues --split test --limit 500
     """
-    from listenwell.evaluation.drawing import need_matplotlib
-    from listenwell.evaluation.factor_figures import CAPTIONS, draw
-    from listenwell.evaluation.factor_page import page, shortened
-    from listenwell.evaluation.factors import analyse
+    from listenwell.evaluation.report.drawing import need_matplotlib
     from listenwell.evaluation.sample import Sampling
     from listenwell.files import written_whole
-    from listenwell.records import dumps, indented
+    from listenwell.papers.corpus_analysis.factor_figures import CAPTIONS, draw
+    from listenwell.papers.corpus_analysis.factor_page import page, shortened
+    from listenwell.papers.corpus_analysis.factors import analyse
+    from listenwell.serialization import dumps, indented
 
     need_matplotlib()  # before the long work
     source = _source(name, split, path, annotated)
@@ -188,8 +188,8 @@ class _Work:
 
     def conditions(self) -> dict[str, str]:
         """Every switch that can move a number."""
-        from listenwell.evaluation.factor_pairs import DRAWS
-        from listenwell.evaluation.factor_words import PRIOR_WORDS, SEEN, TYPICAL
+        from listenwell.papers.corpus_analysis.factor_pairs import DRAWS
+        from listenwell.papers.corpus_analysis.factor_words import PRIOR_WORDS, SEEN, TYPICAL
 
         total = self.survey.dialogues
         taken = min(self.sampling.limit or total, total)
@@ -202,7 +202,7 @@ class _Work:
             "mutual information": "Shannon's, of the counts, in bits",
             "interval": f"95 %, {DRAWS:,} bootstrap samples of dialogues, numpy default_rng"
             f"({self.sampling.seed}), moved to the mean",
-            "words": "listenwell.evaluation.metrics.words, without marks",
+            "words": "listenwell.words, without marks",
             "typical words": f"log-odds, informative Dirichlet prior of {PRIOR_WORDS:g} words, z from "
             f"{TYPICAL} up, {SEEN} times or more",
         }
@@ -251,7 +251,7 @@ def _survey(source: _Source) -> _Survey:
     """Read once to know how much there is, and whether it has its factors."""
     from listenwell.dialogue import Factors
     from listenwell.errors import InputError
-    from listenwell.evaluation.factors import replies
+    from listenwell.papers.corpus_analysis.factors import replies
     from listenwell.progress import progress
 
     dialogues = found = known = complete = 0
@@ -303,8 +303,8 @@ def _no_replies(source: _Source) -> Exception:
 
 def _result(work: _Work, analysis: "Analysis", seed: int) -> dict[str, Any]:
     """All of factors.json."""
-    from listenwell.evaluation.ledger import surroundings
     from listenwell.files import hash_files
+    from listenwell.results.store import surroundings
 
     reader, around = work.source.reader, surroundings()
     return {
@@ -325,7 +325,7 @@ def _result(work: _Work, analysis: "Analysis", seed: int) -> dict[str, Any]:
 def _show(analysis: "Analysis") -> None:
     """The mutual information and the paper's three tables, in the terminal."""
     from listenwell.cli.result_tables import grid_table
-    from listenwell.evaluation.factor_page import PAPER, information_grid, pair_grid
+    from listenwell.papers.corpus_analysis.factor_page import PAPER, information_grid, pair_grid
 
     grids = [information_grid(analysis)]
     grids += [pair_grid(table) for table in analysis.tables if table.pairing in PAPER]

@@ -12,7 +12,7 @@ from listenwell.cli.terminal import visible
 if TYPE_CHECKING:
     from listenwell.corpora import Reader
     from listenwell.errors import ListenwellError
-    from listenwell.evaluation.listeners import Comparison, Said
+    from listenwell.papers.corpus_analysis.listeners import Comparison, Said
 
 Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
 Split = Annotated[str | None, typer.Option(help="One split; otherwise every one that is there.")]
@@ -46,11 +46,11 @@ def listeners(
 
     Example: listenwell corpus listeners empathetic_dialogues --split train
     """
-    from listenwell.evaluation.drawing import need_matplotlib
-    from listenwell.evaluation.listener_figures import draw, finding
-    from listenwell.evaluation.listeners import need_scikit_learn
+    from listenwell.evaluation.report.drawing import need_matplotlib
     from listenwell.files import written_whole
-    from listenwell.records import dumps, indented
+    from listenwell.papers.corpus_analysis.listener_figures import draw, finding
+    from listenwell.papers.corpus_analysis.listeners import need_scikit_learn
+    from listenwell.serialization import dumps, indented
 
     need_matplotlib()  # before the long work
     need_scikit_learn()
@@ -94,7 +94,7 @@ class _Work:
 
     def compare(self, runs: int, least: int, seed: int) -> "Comparison":
         """Read every reply once and compare; what cannot be compared is an error that says why."""
-        from listenwell.evaluation.listeners import compare
+        from listenwell.papers.corpus_analysis.listeners import compare
         from listenwell.progress import progress
 
         replies = self._replies()
@@ -105,7 +105,7 @@ class _Work:
         return comparison
 
     def _replies(self) -> "list[Said]":
-        from listenwell.evaluation.listeners import said
+        from listenwell.papers.corpus_analysis.listeners import said
         from listenwell.progress import progress
 
         found = []
@@ -156,9 +156,9 @@ class _Work:
 
 def _result(work: _Work, comparison: "Comparison", runs: int, least: int, seed: int) -> dict[str, Any]:
     """All of listeners.json."""
-    from listenwell.evaluation.ledger import surroundings
-    from listenwell.evaluation.listeners import BY
     from listenwell.files import hash_files
+    from listenwell.papers.corpus_analysis.listeners import BY
+    from listenwell.results.store import surroundings
 
     around = surroundings()
     return {
@@ -176,7 +176,7 @@ def _result(work: _Work, comparison: "Comparison", runs: int, least: int, seed: 
             f"draws by numpy default_rng({seed}), without replacement",
             "similarity": "cosine of TF-IDF vectors, each set one document; scikit-learn's smooth idf over "
             "all replies compared, each one document",
-            "words": "listenwell.evaluation.metrics.words, without marks",
+            "words": "listenwell.words, without marks",
             "spread": "standard deviation of the draws, n − 1",
         },
         **around,
@@ -187,7 +187,7 @@ def _result(work: _Work, comparison: "Comparison", runs: int, least: int, seed: 
 
 def _remarks(comparison: "Comparison") -> list[str]:
     """What was left out of the comparison, a line each."""
-    from listenwell.evaluation.listeners import BY
+    from listenwell.papers.corpus_analysis.listeners import BY
 
     lines = [f"groups: {BY[comparison.by]}"] if comparison.by != "emotion" else []
     for count, what in (
@@ -200,6 +200,6 @@ def _remarks(comparison: "Comparison") -> list[str]:
 
 def _show(comparison: "Comparison") -> None:
     from listenwell.cli.result_tables import grid_table
-    from listenwell.evaluation.listener_figures import grid
+    from listenwell.papers.corpus_analysis.listener_figures import grid
 
     grid_table(grid(comparison))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.evaluate_speakers import (
+from listenwell.cli.evaluate_generators import (
     PLANNING,
     REPLIES,
     Annotated_,
@@ -22,9 +22,9 @@ from listenwell.cli.options import AsJson, Recipe, Weights, Without
 from listenwell.files import slug
 
 if TYPE_CHECKING:
-    from listenwell.evaluation.ledger import Result
+    from listenwell.evaluation.generator_results import Row
     from listenwell.evaluation.sample import Sampling
-    from listenwell.evaluation.spoken import Row
+    from listenwell.results.store import Result
 
 
 Limit = Annotated[int | None, typer.Option(min=1, help="Measure a sample of this size, drawn with the seed.")]
@@ -204,9 +204,9 @@ def _of_annotators(
     from listenwell.annotators.annotator import SHIPPED, find_ears
     from listenwell.cli.result_tables import grid_table
     from listenwell.errors import InputError
-    from listenwell.evaluation.ledger import write_result
-    from listenwell.evaluation.tables import figure_grids
+    from listenwell.evaluation.report.tables import figure_grids
     from listenwell.evaluation.understanding import Scope, evaluate_ears
+    from listenwell.results.store import write_result
 
     if not own:
         raise InputError(
@@ -231,9 +231,9 @@ def _of_annotators(
 def _of_file(file: Path, asked: _Asked, how: _How) -> "Result":
     """Replies in a file: of a run of ours, with all it says of itself, or of someone else."""
     from listenwell.corpora import CORPORA
-    from listenwell.evaluation.given import read_given
-    from listenwell.evaluation.made import is_made, read_made
-    from listenwell.evaluation.spoken import paired
+    from listenwell.evaluation.generator_results import paired
+    from listenwell.evaluation.outputs import read_given
+    from listenwell.evaluation.saved_runs import is_made, read_made
 
     if how.beside is not None:
         return paired(file, how.beside)
@@ -248,8 +248,8 @@ def _of_file(file: Path, asked: _Asked, how: _How) -> "Result":
 
 def _row(asked: _Asked, how: _How, folder: Path) -> "Row":
     """A speaker alone, asked for the replies of a corpus."""
-    from listenwell.evaluation.speakers import PREDICTED, Asked, Who
-    from listenwell.evaluation.spoken import Row
+    from listenwell.evaluation.generator_results import Row
+    from listenwell.evaluation.systems import PREDICTED, Asked, Who
     from listenwell.evaluation.workers import Job
 
     what = Asked(asked.corpus, asked.split, asked.path, asked.annotated, asked.sampling)
@@ -263,7 +263,7 @@ def _of_model(asked: _Asked, how: _How, folder: Path) -> "Result":
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.empathy import load_readers
     from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
-    from listenwell.evaluation.speakers import Who
+    from listenwell.evaluation.systems import Who
     from listenwell.files import hash_files
 
     reader = CORPORA.load(asked.corpus)(asked.path)
@@ -278,7 +278,7 @@ def _of_model(asked: _Asked, how: _How, folder: Path) -> "Result":
 
 def _write(result: "Result", places: tuple[Path, Path | None], as_json: bool) -> None:
     from listenwell.cli.result_tables import show_result
-    from listenwell.evaluation.ledger import file_name, write_result
+    from listenwell.results.store import file_name, write_result
 
     folder, keep = places
     write_result(result, folder / "result.json")

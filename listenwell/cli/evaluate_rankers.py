@@ -32,11 +32,11 @@ def of_rankers(
     """
     from listenwell.cli.result_tables import show_result
     from listenwell.errors import InputError
-    from listenwell.evaluation.ledger import write_result
     from listenwell.evaluation.ranking import evaluate_rankers
     from listenwell.files import slug
+    from listenwell.rankers.ranker import Selector
     from listenwell.rankers.scoring import Pools
-    from listenwell.rankers.selector import Selector
+    from listenwell.results.store import write_result
 
     if not own:
         raise InputError(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from listenwell.dialogue import Dialogue
-    from listenwell.rankers.search import Found, PoolSearch
+    from listenwell.retrieval.search import Found, PoolSearch
 
 Said = Annotated[
     list[str],
@@ -57,13 +57,13 @@ def rank(
     """
     import time
 
-    from listenwell.rankers.pool import find_pool
+    from listenwell.retrieval.pool import find_pool
 
     dialogue = _dialogue(context, persona_line or ())
     found_pool = find_pool(pool, longest)
 
-    from listenwell.rankers.search import PoolSearch
-    from listenwell.rankers.selector import Selector
+    from listenwell.rankers.ranker import Selector
+    from listenwell.retrieval.search import PoolSearch
 
     selector = Selector.load(ranker, weights)
     try:
@@ -75,7 +75,7 @@ def rank(
     found = search.search(dialogue, top, candidates)
     seconds = time.perf_counter() - begin
     if as_json:
-        from listenwell.records import dumps
+        from listenwell.serialization import dumps
 
         typer.echo(dumps(_as_json(dialogue, search, found, seconds)))
     else:

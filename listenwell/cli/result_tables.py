@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from listenwell.cli.terminal import visible
-from listenwell.evaluation.units import METRICS, metric
+from listenwell.results.metric_registry import METRICS, metric
 
 if TYPE_CHECKING:
-    from listenwell.evaluation.ledger import Result
-    from listenwell.evaluation.markdown import Grid
+    from listenwell.results.markdown import Grid
+    from listenwell.results.store import Result
 
 
 _WIDTH = 130

@@ -23,8 +23,8 @@ def results(
     The same goes to docs/results.md, and with --figures the pictures to docs/figures.
     """
     from listenwell.cli.result_tables import grid_table
-    from listenwell.evaluation.page import page_problems, write_page
-    from listenwell.evaluation.tables import figure_grids, gap_grid, read_results, tasks
+    from listenwell.evaluation.report.page import page_problems, write_page
+    from listenwell.evaluation.report.tables import figure_grids, gap_grid, read_results, tasks
 
     if check:
         if problems := page_problems(folder, docs):
@@ -34,7 +34,7 @@ def results(
         return
     found = read_results(folder)
     if figures:
-        from listenwell.evaluation.figures import draw
+        from listenwell.evaluation.report.figures import draw
 
         for file in draw(found, docs / "figures"):
             typer.echo(f"Drawn: {file}", err=True)

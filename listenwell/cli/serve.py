@@ -180,7 +180,7 @@ def _remote(
         raise InputError("The endpoint has no address.", "Give it with --base-url, up to and with /v1.")
 
     def load(name: str) -> "Listener":
-        from listenwell.serving.remote import Remote, RemoteConfig
+        from listenwell.generators.remote import Remote, RemoteConfig
         from listenwell.serving.remote_listener import remote_listener
 
         config = RemoteConfig(base_url, name, key, **({} if plans is None else {"plans": plans}))

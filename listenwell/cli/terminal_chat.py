@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from listenwell.cli.talk import Talk, earlier_talks
+from listenwell.cli.conversation import Talk, earlier_talks
 from listenwell.cli.terminal import one_line, visible
 from listenwell.errors import ListenwellError
 

@@ -15,7 +15,7 @@ from listenwell.corpora.download import Download
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import CorpusError, ListenwellError
 from listenwell.labels import strategy
-from listenwell.records import Json
+from listenwell.serialization import Json
 
 _TSV = {
     "train": "trainWithStrategy_short.tsv",

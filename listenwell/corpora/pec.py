@@ -13,7 +13,7 @@ from listenwell.corpora.base import Reader, Report, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import Dialogue, Example, Persona, Turn
 from listenwell.errors import CorpusError, ListenwellError, MissingExtraError
-from listenwell.records import Json
+from listenwell.serialization import Json
 
 _END = "*" * 20  # a line that holds these ends a block
 _SPEAKER_MARK = "---+---"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from listenwell.corpora.base import Item
 from listenwell.dialogue import Dialogue, LabelledText
-from listenwell.records import Record
+from listenwell.serialization import Record
 
 Counts = tuple[tuple[str, int], ...]
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from listenwell import metrics
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.evaluation import metrics
 from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
 
 

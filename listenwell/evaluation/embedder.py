@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from listenwell.errors import WeightsError
-from listenwell.evaluation.metrics import words
 from listenwell.files import hash_files
+from listenwell.metrics import words
 from listenwell.progress import progress
 from listenwell.runtime.quiet import quiet_transformers
-from listenwell.weights import HUB_FILES, find_weights
+from listenwell.runtime.weights import HUB_FILES, find_weights
 
 ENCODER = "all-minilm-l6-v2"
 MAX_PIECES = 256

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Protocol
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
-from listenwell.evaluation.metrics import normalized
-from listenwell.evaluation.metrics.checks import check_pairs
 from listenwell.labels import MECHANISMS
+from listenwell.metrics import normalized
+from listenwell.metrics.checks import check_pairs
 
 LEVELS = ("er_level", "ip_level", "ex_level")
 """The names of the mean levels, in the order of `labels.MECHANISMS`."""
@@ -59,7 +59,7 @@ def measure_empathy(contexts: Sequence[Dialogue], replies: Sequence[str], reader
         replies: what the system said.
         readers: the annotators, with the three mechanisms.
     """
-    from listenwell.choosing.invented import invented_rate
+    from listenwell.reranking.self_disclosure.unsupported import invented_rate
 
     plain = [_plain(context) for context in contexts]
     read = read_pairs(plain, [normalized(reply) or reply for reply in replies], readers)

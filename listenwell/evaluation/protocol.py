@@ -8,20 +8,20 @@ from typing import Any
 from listenwell.corpora.base import Reader
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
-from listenwell.evaluation.ablations import ABLATIONS
 from listenwell.evaluation.embedder import Embedder
 from listenwell.evaluation.empathy import Reads, empathy_conditions, measure_empathy
-from listenwell.evaluation.given import Given
-from listenwell.evaluation.ledger import Result, surroundings
-from listenwell.evaluation.metrics import Perplexity
+from listenwell.evaluation.outputs import Given
 from listenwell.evaluation.replies import claim, generate_replies, measure_replies, metric_conditions
+from listenwell.evaluation.report.ablations import ABLATIONS
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.speakers import likelihood_metrics, row_name, takes_factors
-from listenwell.evaluation.units import METRICS, units
+from listenwell.evaluation.systems import likelihood_metrics, row_name, takes_factors
 from listenwell.files import hash_files
 from listenwell.listener import Listener
-from listenwell.records import dumps
-from listenwell.weights import HUB_FILES, find_weights
+from listenwell.metrics import Perplexity
+from listenwell.results.metric_registry import METRICS, units
+from listenwell.results.store import Result, surroundings
+from listenwell.runtime.weights import HUB_FILES, find_weights
+from listenwell.serialization import dumps
 
 REPLIES = "replies"
 

@@ -10,14 +10,14 @@ import numpy as np
 from listenwell import checkpoint
 from listenwell.corpora.sources import Source
 from listenwell.errors import CheckpointError, InputError
-from listenwell.evaluation.ledger import Result, surroundings
-from listenwell.evaluation.metrics import over_seeds, ranking_metrics
-from listenwell.evaluation.units import units
 from listenwell.files import hash_files
-from listenwell.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_witness
+from listenwell.metrics import over_seeds, ranking_metrics
+from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_witness
+from listenwell.rankers.scorer import Witness
 from listenwell.rankers.scoring import POOL, POOL_SEED, Pools, pool_scores, ranks, truth_first
-from listenwell.rankers.witness import Witness
-from listenwell.records import dumps
+from listenwell.results.metric_registry import units
+from listenwell.results.store import Result, surroundings
+from listenwell.serialization import dumps
 
 RANKING = "ranking"
 

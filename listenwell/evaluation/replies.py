@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
+from listenwell import metrics
 from listenwell.dialogue import Example, Factors, Reply
 from listenwell.errors import InputError
-from listenwell.evaluation import metrics
 from listenwell.evaluation.embedder import Embedder
-from listenwell.evaluation.units import SAMPLE
 from listenwell.files import disk_errors
 from listenwell.listener import Asked, Listener
 from listenwell.progress import progress
-from listenwell.records import Json, dumps
+from listenwell.results.metric_registry import SAMPLE
+from listenwell.serialization import Json, dumps
 
 Answer = Callable[[Sequence[Example], Sequence[int]], Sequence[Reply]]
 """How examples are answered, each with its seed."""
@@ -60,7 +60,7 @@ def measure_replies(
 def metric_conditions(embedder: Embedder) -> dict[str, str]:
     """The switches of the metrics themselves, for a result's conditions."""
     return {
-        "words": "listenwell.evaluation.metrics.words: lower case, contractions joined, marks are words",
+        "words": "listenwell.words: lower case, contractions joined, marks are words",
         "sacreBLEU": metrics.sacre_bleu(["a"], ["a"])[1],
         "encoder": embedder.name,
         "stock phrases": f"{len(metrics.STOCK_PHRASES)}: {'; '.join(metrics.STOCK_PHRASES)}",

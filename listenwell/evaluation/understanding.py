@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from listenwell.annotators.bag import KIND as BAG
-from listenwell.annotators.bag import BagClassifier
+from listenwell import metrics
 from listenwell.annotators.config import KIND as EAR
 from listenwell.annotators.decision import choose, fit_share, log_frequencies
+from listenwell.annotators.fasttext import KIND as BAG
+from listenwell.annotators.fasttext import BagClassifier
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import Heard, hear
 from listenwell.annotators.model import Ear, load_ear
@@ -23,15 +24,14 @@ from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question
 from listenwell.annotators.views import encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import InputError, unknown_name
-from listenwell.evaluation import metrics
 from listenwell.evaluation.answers import Answers, measure, most_confused
-from listenwell.evaluation.ledger import Result, surroundings
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.units import units
 from listenwell.files import hash_files
 from listenwell.labels import EMOTIONS
 from listenwell.progress import progress
 from listenwell.recipe import read_recipe
+from listenwell.results.metric_registry import units
+from listenwell.results.store import Result, surroundings
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.recipe import TrainRecipe, settings_of
 

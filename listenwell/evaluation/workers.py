@@ -17,10 +17,9 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import Perplexity
-from listenwell.evaluation.planning import Foretold, foretell
+from listenwell.evaluation.factor_prediction import Foretold, foretell
 from listenwell.evaluation.replies import by_listener, example_id, write_replies
-from listenwell.evaluation.speakers import (
+from listenwell.evaluation.systems import (
     GOLD,
     Answering,
     Asked,
@@ -32,6 +31,7 @@ from listenwell.evaluation.speakers import (
 )
 from listenwell.files import written_whole
 from listenwell.generators.plans import plan_of
+from listenwell.metrics import Perplexity
 
 T = TypeVar("T")
 REPLIES = "replies.jsonl"

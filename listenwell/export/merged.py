@@ -10,7 +10,7 @@ from listenwell.checkpoint import Checkpoint
 from listenwell.generators.vanilla import ADAPTER
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.torch_engine import ADDED_TOKENS
-from listenwell.weights import find_weights
+from listenwell.runtime.weights import find_weights
 
 if TYPE_CHECKING:
     import numpy as np

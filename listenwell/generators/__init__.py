@@ -5,10 +5,10 @@ from listenwell.registry import Registry
 GENERATORS: Registry[type] = Registry(
     "model",
     {
-        "comae": "listenwell.generators.comae.speaker:Comae",
+        "comae": "listenwell.papers.comae.generator:Comae",
         "planned": "listenwell.generators.planned:Speaker",
         "prompted": "listenwell.generators.prompted:Prompted",
-        "retrieval": "listenwell.generators.retrieval:Retrieval",
+        "retrieval": "listenwell.retrieval.generator:Retrieval",
         "vanilla": "listenwell.generators.vanilla:Vanilla",
     },
 )

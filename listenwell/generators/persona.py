@@ -121,8 +121,8 @@ def sentence_encoder(base: str = ENCODER, engine: str = "auto", precision: str =
         engine: "onnx", "torch", or "auto": onnxruntime where it is installed.
         precision: of onnx, "int8" or "fp32"; torch is always exact.
     """
-    from listenwell.annotators.light_encoder import base_folder, runs_on_onnx
     from listenwell.runtime.engines import ONNX, choose_engine
+    from listenwell.runtime.onnx.checkpoint_encoder import base_folder, runs_on_onnx
     from listenwell.runtime.text import Vocabulary
 
     folder = base_folder(base)

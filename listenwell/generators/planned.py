@@ -14,21 +14,21 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import Perplexity, perplexity_of
 from listenwell.generators.base import Prompt, Speech
 from listenwell.generators.beams import Shared
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.ending import Ending
-from listenwell.generators.layout import Layout
-from listenwell.generators.liking import Liking
+from listenwell.generators.generation import Worded, word_replies
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
-from listenwell.generators.starts import Starts, Tokens
+from listenwell.generators.prefix_cache import Starts, Tokens
+from listenwell.generators.prompt_template import Layout
+from listenwell.generators.reward_model import Liking
 from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
-from listenwell.generators.wording import Worded, word_replies
 from listenwell.labels import EMOTIONS
+from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.runtime.base import Runtime, State
 from listenwell.runtime.engines import Engine
 

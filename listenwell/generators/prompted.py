@@ -9,10 +9,10 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Speech
 from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.wording import word_prompt
+from listenwell.generators.generation import word_prompt
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.engines import Engine, load_runtime
-from listenwell.weights import find_source
+from listenwell.runtime.weights import find_source
 
 SYSTEM = (
     "You are a kind friend who listens. Reply in one or two short sentences: show that you understand how "
@@ -44,7 +44,7 @@ class PromptedConfig:
     """Settings of the prompted listener."""
 
     base: str = "smollm2-135m-instruct"
-    """A base model's name; see `listenwell.weights`."""
+    """A base model's name; see `listenwell.runtime.weights`."""
     system: str = SYSTEM
     shots: tuple[tuple[str, str], ...] = SHOTS
     """Exchanges that show how to answer; a model this small copies a manner better than it obeys."""

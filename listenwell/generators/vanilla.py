@@ -12,13 +12,13 @@ from pathlib import Path
 from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
-from listenwell.evaluation.metrics import Perplexity, perplexity_of
 from listenwell.generators.chatml import END, build_prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.prompted import Prompted, PromptedConfig
+from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.engines import Engine, load_runtime
-from listenwell.weights import find_source
+from listenwell.runtime.weights import find_source
 
 KIND = "causal"
 ADAPTER = "adapter_config.json"

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from listenwell.errors import ListenwellError
-from listenwell.evaluation.metrics import recall_at
-from listenwell.rankers.ensemble import load_witness
+from listenwell.metrics import recall_at
+from listenwell.papers.rankers.ensemble import load_witness
 from listenwell.rankers.scoring import Pools, pool_scores, ranks
 
 if __name__ == "__main__":

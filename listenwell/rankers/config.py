@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from listenwell.errors import InputError, unknown_name
 from listenwell.rankers import RANKERS
-from listenwell.records import Record
+from listenwell.serialization import Record
 
 KIND = "ranker"
 """The kind of its checkpoints."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.fasttext import BagClassifier
 from listenwell.annotators.views import Marks, View, context_view, encode_views
 from listenwell.dialogue import Dialogue
 from listenwell.rankers.config import RankerConfig

@@ -4,13 +4,13 @@ from pathlib import Path
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.rankers import RANKERS
+from listenwell.rankers.backbones import EncoderBody, make_body
 from listenwell.rankers.base import Ranker
-from listenwell.rankers.bodies import EncoderBody, make_body
 from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inputs import Inputs
-from listenwell.records import build, dumps
 from listenwell.runtime.encoder import load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
+from listenwell.serialization import build, dumps
 
 
 def make_ranker(

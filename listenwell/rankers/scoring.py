@@ -14,11 +14,11 @@ import numpy as np
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import pools, rank_of_truth
 from listenwell.files import hash_files, written_whole
+from listenwell.metrics import pools, rank_of_truth
+from listenwell.papers.rankers.ensemble import Ensemble
 from listenwell.progress import progress
-from listenwell.rankers.ensemble import Ensemble
-from listenwell.rankers.witness import Witness
+from listenwell.rankers.scorer import Witness
 
 RANKS = "ranks.npy"
 """In a training run's folder: the rank of every true reply of the shuffled test pools, for comparisons."""

@@ -68,7 +68,7 @@ class Runtime(Protocol):
     context_length: int
     """How many tokens prompt and reply may have together."""
     voice: tuple[int, ...]
-    """Tokens that stand for no word, and can be read but not said: see `generators.starts`; none mostly."""
+    """Tokens that stand for no word, and can be read but not said: see `generators.prefix_cache`; none mostly."""
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""

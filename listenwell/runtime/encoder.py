@@ -10,7 +10,7 @@ from listenwell.errors import CheckpointError, WeightsError
 from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.runtime.quiet import quiet_transformers
-from listenwell.weights import find_weights
+from listenwell.runtime.weights import find_weights
 
 
 def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -> tuple[Any, Path]:

@@ -83,7 +83,7 @@ def load_runtime(weights: Path, adapter: Path | None = None, engine: Engine | No
 
         return OnnxRuntime.load(weights, adapter, engine.precision)
     from listenwell.runtime.torch_engine import TorchRuntime
-    from listenwell.weights import unpacked
+    from listenwell.runtime.weights import unpacked
 
     return TorchRuntime.from_folder(unpacked(weights), adapter=adapter)
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from listenwell.errors import InputError, ListenwellError
-from listenwell.records import Json
+from listenwell.serialization import Json
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def _list(given: argparse.Namespace) -> dict[str, Json]:
 def _corpus(given: argparse.Namespace) -> dict[str, Json]:
     from listenwell.corpora import CORPORA
     from listenwell.dialogue import Dialogue
-    from listenwell.evaluation.peers import HUMAN
+    from listenwell.evaluation.baselines import HUMAN
     from listenwell.files import data_folder, hash_files
     from listenwell.safety.crisis import Detector
     from listenwell.safety.measure import alarms, filtered
@@ -94,7 +94,7 @@ def _corpus(given: argparse.Namespace) -> dict[str, Json]:
 
 def _peers(given: argparse.Namespace) -> dict[str, Json]:
     from listenwell.corpora.base import Report
-    from listenwell.evaluation.peers import HUMAN, read_peers, recognize
+    from listenwell.evaluation.baselines import HUMAN, read_peers, recognize
     from listenwell.files import sha256
     from listenwell.safety.measure import filtered
     from listenwell.safety.results import keep_replies

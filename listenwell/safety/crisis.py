@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.dialogue import Dialogue
-from listenwell.safety import circumstances
-from listenwell.safety.circumstances import CONCERN, CRISIS, LEVELS, NONE
+from listenwell.safety import context_modifiers as circumstances
+from listenwell.safety.context_modifiers import CONCERN, CRISIS, LEVELS, NONE
 from listenwell.safety.head import PAST, Head
-from listenwell.safety.normal import Normal, normal
+from listenwell.safety.normalizer import Normal, normal
 from listenwell.safety.patterns.base import KINDS, STRONG, patterns
 
 SURE = 0.9

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from listenwell.dialogue import Candidate, Dialogue, Notes
-from listenwell.places import Verdict
+from listenwell.pipeline import Verdict
 from listenwell.safety.answers import answer, fallback, given_before
-from listenwell.safety.circumstances import CRISIS, NONE
+from listenwell.safety.context_modifiers import CRISIS, NONE
 from listenwell.safety.crisis import Detector, Finding, said_last
 from listenwell.safety.help import Help, help_for
 from listenwell.safety.identity import asks_who, who

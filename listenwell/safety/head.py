@@ -15,8 +15,8 @@ import numpy as np
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import CheckpointError, InputError
-from listenwell.records import Record, dumps
 from listenwell.safety.patterns.base import KINDS
+from listenwell.serialization import Record, dumps
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "crisis"
 KIND = "crisis"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from listenwell.errors import InputError
-from listenwell.records import Record
+from listenwell.serialization import Record
 
 FILE = Path(__file__).with_name("help_lines.toml")
 LOCAL_EMERGENCY = "your local emergency number"

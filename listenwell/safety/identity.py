@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from listenwell.safety.answers import AGAIN, FIRST, IDENTITY, answers
-from listenwell.safety.normal import normal
+from listenwell.safety.normalizer import normal
 
 _BEGIN = (
     r"(?:^|[.?]) (?:(?:so|but|and|wait|hey|hi|hello|ok|okay|hmm|um|oh|well|sorry|honestly|seriously|please|"

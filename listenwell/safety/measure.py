@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from listenwell.errors import InputError
-from listenwell.records import Json, Record
-from listenwell.safety.circumstances import CONCERN, CRISIS
+from listenwell.safety.context_modifiers import CONCERN, CRISIS
 from listenwell.safety.crisis import Detector, Finding
 from listenwell.safety.replies import fault_rates, faults
+from listenwell.serialization import Json, Record
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_made(file: Path) -> tuple[dict[str, list[str]], tuple[str, str]]:
     """What a listener said and all that it proposed, and which corpus and split it answered.
 
     Args:
-        file: replies.jsonl in the folder of its run, as `listenwell.evaluation.speaking replies` leaves it.
+        file: replies.jsonl in the folder of its run, as `listenwell.evaluation.generate_replies replies` leaves it.
     """
     try:
         run = json.loads((file.parent / "run.json").read_bytes())

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from listenwell.evaluation.metrics.checks import check_some
-from listenwell.safety.normal import normal
+from listenwell.metrics.checks import check_some
+from listenwell.safety.normalizer import normal
 from listenwell.safety.patterns.base import lines
 
 INSULT, CONTEMPT, HARM, MEDICAL, LEGAL, HUMAN, PROMISE, PERSONAL = REASONS = (

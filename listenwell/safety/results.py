@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from listenwell.evaluation.ledger import Result, surroundings, write_result
 from listenwell.files import hash_files, sha256, slug
-from listenwell.records import Json
+from listenwell.results.store import Result, surroundings, write_result
 from listenwell.safety import crisis
 from listenwell.safety.head import SHIPPED
 from listenwell.safety.replies import FILE, REASONS, fault_rates
+from listenwell.serialization import Json
 
 CRISIS, REPLIES = "safety", "reply_filter"
 """The tasks: their tables in the docs."""

@@ -12,12 +12,12 @@ import numpy as np
 
 from listenwell.checkpoint import writing
 from listenwell.files import sha256
-from listenwell.records import Record, indented
 from listenwell.safety.crisis import Detector
 from listenwell.safety.head import KIND, LABELS, Features, Head, HeadConfig, softmax
 from listenwell.safety.measure import read_list, report, table, written
-from listenwell.safety.normal import normal
+from listenwell.safety.normalizer import normal
 from listenwell.safety.teaching import SENTENCES, taught
+from listenwell.serialization import Record, indented
 
 PLACE = "{{figures}}"
 

@@ -10,6 +10,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 
+from listenwell.serving.api_errors import Json, add_handlers
 from listenwell.serving.batching import Answers
 from listenwell.serving.conversations_api import conversation_routes
 from listenwell.serving.docs_page import docs_page
@@ -17,7 +18,6 @@ from listenwell.serving.limits import LimitBody, LimitRate
 from listenwell.serving.logs import LogRequests
 from listenwell.serving.openai_api import openai_routes
 from listenwell.serving.own_api import own_routes
-from listenwell.serving.refusals import Json, add_handlers
 from listenwell.serving.security import (
     VISITOR_HEADER,
     Door,
@@ -32,7 +32,7 @@ from listenwell.version import __version__
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
-    from listenwell.rankers.selector import Selector
+    from listenwell.rankers.ranker import Selector
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = (

@@ -13,10 +13,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from listenwell.dialogue import Factors
+from listenwell.serving.api_errors import GONE, Json, Refusal, refusal_of
 from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.own_api import STREAMED, waiting_events
-from listenwell.serving.queue import Place
-from listenwell.serving.refusals import GONE, Json, Refusal, refusal_of
+from listenwell.serving.request_queue import Place
 from listenwell.serving.schemas import (
     MOST_TURNS,
     AgainIn,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from listenwell.serving.refusals import GONE, Refusal
+from listenwell.serving.api_errors import GONE, Refusal
 
 MOST_CLIENTS = 10_000
 """Clients that are remembered; the one that was quiet longest is forgotten first."""

@@ -6,7 +6,7 @@ import traceback
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from listenwell.serving.refusals import GONE, refusal_of
+from listenwell.serving.api_errors import GONE, refusal_of
 
 FRAMES = 10
 """How far back an error's way is written."""

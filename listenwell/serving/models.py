@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from listenwell.errors import ListenwellError
+from listenwell.serving.api_errors import Refusal
 from listenwell.serving.batching import Answers
 from listenwell.serving.logs import log_failure
-from listenwell.serving.refusals import Refusal
 
 ALIAS = "listenwell"
 """Names the first model, for clients that must name one."""

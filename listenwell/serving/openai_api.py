@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Reply, Turn
 from listenwell.errors import InputError
+from listenwell.serving.api_errors import Json, Refusal, refusal_of
 from listenwell.serving.models import Models
-from listenwell.serving.queue import Place
-from listenwell.serving.refusals import Json, Refusal, refusal_of
+from listenwell.serving.request_queue import Place
 from listenwell.serving.schemas import (
     LINE,
     MOST_CHARACTERS,

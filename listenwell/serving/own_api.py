@@ -8,9 +8,9 @@ from fastapi.responses import Response
 
 from listenwell.dialogue import Dialogue
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.serving.api_errors import Json, refusal_of
 from listenwell.serving.models import Models
-from listenwell.serving.queue import Place
-from listenwell.serving.refusals import Json, refusal_of
+from listenwell.serving.request_queue import Place
 from listenwell.serving.schemas import (
     LINE,
     MOST_CHARACTERS,

@@ -1,14 +1,14 @@
 """The same ears, judges and safety around a speaker that is elsewhere."""
 
+from listenwell.generators.remote import Remote
 from listenwell.listener import Listener
-from listenwell.serving.remote import Remote
 
 
 def remote_listener(speak: Remote, country: str | None = None) -> Listener:
     """A listener whose words come from an endpoint, with the shipped annotators, ranker and guard."""
     from listenwell.annotators.annotator import Annotator
     from listenwell.annotators.replies import REPLY_HEADS
-    from listenwell.choosing.choice import Choice
+    from listenwell.reranking.reranker import Choice
     from listenwell.safety.guard import Guard
 
     annotator = Annotator.load(heads=("emotion", *REPLY_HEADS))

@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from listenwell.serving.refusals import Refusal
+from listenwell.serving.api_errors import Refusal
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 from listenwell.dialogue import Dialogue, Factors, Reply
 from listenwell.errors import InputError
 from listenwell.listener import Asked
+from listenwell.serving.api_errors import Refusal
 from listenwell.serving.batching import Answers, answer_all, each
+from listenwell.serving.load_shedding import proposed, share, sparing
 from listenwell.serving.models import Models
-from listenwell.serving.queue import Line, Place
-from listenwell.serving.refusals import Refusal
+from listenwell.serving.request_queue import Line, Place
 from listenwell.serving.schemas import SEEDS
 from listenwell.serving.settings import Settings
-from listenwell.serving.sparing import proposed, share, sparing
 from listenwell.serving.store import Store
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
-    from listenwell.rankers.selector import Selector
+    from listenwell.rankers.ranker import Selector
 
 REPLY, ANNOTATE, RANK = "reply", "annotate", "rank"
 
@@ -36,7 +36,7 @@ def shipped_annotator() -> "Annotator":
 
 def shipped_ranker() -> "Selector":
     """The ranker that comes with listenwell."""
-    from listenwell.rankers.selector import Selector
+    from listenwell.rankers.ranker import Selector
 
     return Selector.load()
 

@@ -14,10 +14,10 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from listenwell.dialogue import Factors, Reply
-from listenwell.records import dumps
+from listenwell.serialization import dumps
+from listenwell.serving.api_errors import Refusal
 from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.database import open_database
-from listenwell.serving.refusals import Refusal
 from listenwell.serving.settings import Limits
 
 BEGINS = 80

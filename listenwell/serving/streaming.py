@@ -12,9 +12,9 @@ from typing import Any
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
-from listenwell.records import dumps
-from listenwell.serving.queue import Line, Place
-from listenwell.serving.refusals import GONE, Refusal, finite
+from listenwell.serialization import dumps
+from listenwell.serving.api_errors import GONE, Refusal, finite
+from listenwell.serving.request_queue import Line, Place
 
 KEEP_ALIVE = b": waiting\n\n"
 """A comment of server-sent events: clients pass it over."""

@@ -17,12 +17,12 @@ TASKS: "Registry[type[Task]]" = Registry(
         "vanilla": "listenwell.training.causal:CausalTask",
         "planned": "listenwell.training.planned:PlannedTask",
         "preferred": "listenwell.training.preference:PreferenceTask",
-        "voice": "listenwell.training.voice:VoiceTask",
-        "comae": "listenwell.training.comae:ComaeTask",
-        "bag": "listenwell.training.bag:BagTask",
-        "ear": "listenwell.training.ears:EarTask",
+        "voice": "listenwell.training.soft_prompt:VoiceTask",
+        "comae": "listenwell.papers.comae.training:ComaeTask",
+        "bag": "listenwell.training.fasttext:BagTask",
+        "ear": "listenwell.training.classifier:EarTask",
         "ranker": "listenwell.training.rankers:RankTask",
-        "reader": "listenwell.training.reader:ReaderTask",
+        "reader": "listenwell.training.pairwise:ReaderTask",
     },
 )
 """Name to task; a recipe's `model` takes these."""

@@ -15,17 +15,17 @@ import torch
 from listenwell.corpora import CORPORA, Reader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import RecipeError
-from listenwell.evaluation.metrics import Perplexity
 from listenwell.generators.chatml import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
+from listenwell.metrics import Perplexity
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.training.adapters import add_lora, load_lora
+from listenwell.training.batching import Epoch
 from listenwell.training.compiled import Functions, compiled
-from listenwell.training.order import Epoch
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
 from listenwell.training.tokens import Encoded, TokenBatch, collate
-from listenwell.weights import HUB_FILES, find_weights
 
 
 def encode_dialogue(

@@ -22,11 +22,11 @@ from listenwell import checkpoint
 from listenwell.errors import InputError
 from listenwell.files import hash_files, recover
 from listenwell.recipe import write_recipe
-from listenwell.records import dumps, plain
+from listenwell.serialization import dumps, plain
 from listenwell.training import TASKS
+from listenwell.training.batching import Epoch, Step
 from listenwell.training.logs import Log
 from listenwell.training.optimizer import learning_rate, make_optimizer
-from listenwell.training.order import Epoch, Step
 from listenwell.training.processes import Processes
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.state import Progress, load_state, random_states, save_state

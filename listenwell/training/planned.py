@@ -17,21 +17,21 @@ from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
-from listenwell.generators.layout import Laid, Layout
 from listenwell.generators.planned import KIND, SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, known_plans, token_words
-from listenwell.generators.rejected import talk_of
+from listenwell.generators.prompt_template import Laid, Layout
 from listenwell.generators.vanilla import KIND as CAUSAL
+from listenwell.preference.pairs import talk_of
 from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.torch_engine import ADDED_TOKENS
+from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.added_tokens import first_rows
 from listenwell.training.causal import CausalTask, load_causal
 from listenwell.training.recipe import PairsRecipe, TrainRecipe
 from listenwell.training.tokens import Encoded
-from listenwell.weights import HUB_FILES
 
 ADAPTER = "adapter_model.safetensors"
 

@@ -2,8 +2,8 @@
 
 Direct preference optimization (DPO, Rafailov et al. 2023, Eq. 7) on the words of both replies, after the same
 context and each after its plan; with the speaker's own replies as the worse ones it is one round of self-play
-(SPIN, Chen et al. 2024). `python -m listenwell.generators.rejected` makes such pairs, `evaluation.judged` and
-`evaluation.rated_pairs` those of two of its own replies. What is saved is a planned speaker.
+(SPIN, Chen et al. 2024). `python -m listenwell.preference.pairs` makes such pairs, `preference.on_policy_pairs` and
+`preference.rated_pairs` those of two of its own replies. What is saved is a planned speaker.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ import torch
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.files import one_at_a_time
-from listenwell.generators.layout import Laid
 from listenwell.generators.planned import KIND
-from listenwell.generators.rejected import Pair, read_pairs, share_of_talks
+from listenwell.generators.prompt_template import Laid
+from listenwell.preference.pairs import Pair, read_pairs, share_of_talks
 from listenwell.runtime.text import Vocabulary
-from listenwell.training.order import Epoch
+from listenwell.training.batching import Epoch
 from listenwell.training.pair_batch import PairBatch, PairPiece, collate_pairs
 from listenwell.training.planned import PlannedTask, encoded
 from listenwell.training.preference_loss import margins, pair_losses, reply_sums, unlikelihoods

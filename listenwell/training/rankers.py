@@ -15,8 +15,8 @@ from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
 from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
-from listenwell.evaluation.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.files import written_whole
+from listenwell.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.rankers.base import Ranker, States
 from listenwell.rankers.blocks import moved, states_in_groups
 from listenwell.rankers.config import KIND, RankerConfig
@@ -26,10 +26,10 @@ from listenwell.rankers.model import adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
 from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora, take_weights
 from listenwell.training.rank_batch import RankBatch, RankPiece, collate
 from listenwell.training.recipe import PairsRecipe, TrainRecipe
-from listenwell.weights import HUB_FILES
 
 POOLS_AT_ONCE = 8
 """Pools whose texts are read together."""

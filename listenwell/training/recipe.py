@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.errors import RecipeError
-from listenwell.generators.comae.config import ComaeConfig
+from listenwell.papers.comae.config import ComaeConfig
 from listenwell.rankers.config import RankerConfig
 
 BATCHINGS = ("packed", "bucketed", "examples")
@@ -219,7 +219,7 @@ class PreferenceRecipe:
     """How a planned speaker is taught to prefer good replies to worse ones."""
 
     file: Path
-    """Pairs as `generators.rejected`, `evaluation.judged` or `evaluation.rated_pairs` write them."""
+    """Pairs as `preference.pairs`, `preference.on_policy_pairs` or `preference.rated_pairs` write them."""
     beta: float = 0.1
     """How much a gain in likelihood counts (DPO's β): smaller lets the speaker go farther from its start."""
     nll: float = 0.2

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from listenwell.evaluation.ledger import Result, surroundings, write_result
-from listenwell.evaluation.units import units
 from listenwell.files import hash_files
+from listenwell.results.metric_registry import units
+from listenwell.results.store import Result, surroundings, write_result
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import TrainRecipe
 

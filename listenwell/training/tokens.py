@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.training.order import Rows, lay_out
+from listenwell.training.batching import Rows, lay_out
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from listenwell.annotators.model import Ear, load_ear, load_encoder, with_temper
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError, WeightsError
 from listenwell.runtime.text import Vocabulary
-from listenwell.training.ear_batch import EarPiece, collate
+from listenwell.training.classifier_batch import EarPiece, collate
 from tests.tiny import ENCODER, keep_ear, tiny_bert_tokenizer, tiny_ear
 
 HEADS = ("emotion", "act", "goemotions", "exploration")

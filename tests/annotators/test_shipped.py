@@ -5,12 +5,12 @@ import re
 import pytest
 
 from listenwell import Annotator, Dialogue, Turn
-from listenwell.annotators import bag
+from listenwell.annotators import fasttext as bag
 from listenwell.annotators.annotator import SHIPPED, find_ears
-from listenwell.annotators.bag import BagClassifier
 from listenwell.annotators.config import KIND, EarConfig
+from listenwell.annotators.fasttext import BagClassifier
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.light import LightEar
+from listenwell.annotators.onnx_classifier import LightEar
 from listenwell.checkpoint import open_checkpoint
 from listenwell.labels import EMOTIONS, MECHANISMS
 

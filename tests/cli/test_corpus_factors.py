@@ -11,8 +11,8 @@ from listenwell.cli import app
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Factors
 from listenwell.errors import ListenwellError, MissingExtraError
-from listenwell.evaluation import factor_figures
-from listenwell.evaluation.factors import replies
+from listenwell.papers.corpus_analysis import factor_figures
+from listenwell.papers.corpus_analysis.factors import replies
 
 SAMPLES = Path(__file__).parents[1] / "data"
 

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError
-from listenwell.evaluation.ledger import read_result
-from listenwell.rankers.ensemble import Ensemble, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, load_witness
+from listenwell.results.store import read_result
 from tests.rankers.many_talks import write_talks
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 from tests.tiny import keep_ear, tiny_ear
@@ -23,7 +23,7 @@ def call(monkeypatch, tmp_path, tiny_encoder, installed_encoder):
     monkeypatch.chdir(tmp_path)
     for name, model, seed in (("a", "bi", 1), ("b", "bi", 2), ("poly", "poly", 1)):
         keep_ranker(tiny_ranker(tiny_encoder, model, seed=seed)[0], tmp_path / name)
-    monkeypatch.setattr("listenwell.rankers.selector.SHIPPED", tmp_path / "a")
+    monkeypatch.setattr("listenwell.rankers.ranker.SHIPPED", tmp_path / "a")
     runner = CliRunner()
 
     def run(*arguments):

@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from listenwell.dialogue import Candidate, Factors, Turn
-from listenwell.evaluation.metrics import Perplexity
-from listenwell.evaluation.speakers import Who
+from listenwell.evaluation.systems import Who
 from listenwell.generators.base import Speech
 from listenwell.labels import ACTS, EMOTIONS, TONES
+from listenwell.metrics import Perplexity
 
 PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", tone="caring")
 """What every human reply of the annotated sample does."""

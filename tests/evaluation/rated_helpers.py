@@ -3,7 +3,7 @@
 import json
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
-from listenwell.evaluation.ratings import HEADER
+from listenwell.preference.ratings import HEADER
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
 TALK = Dialogue((Turn("speaker", "My dog died. I am so sad."),), id="hit:0_conv:0")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from listenwell.errors import InputError, UnknownNameError
-from listenwell.evaluation.metrics import fleiss_kappa, krippendorff_alpha
+from listenwell.metrics import fleiss_kappa, krippendorff_alpha
 
 N = math.nan
 # The data of Krippendorff (2011), part C: four observers, twelve units, some not rated.

@@ -3,7 +3,7 @@ import pytest
 
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.evaluation.answers import Answers, measure, most_confused
-from listenwell.evaluation.units import METRICS
+from listenwell.results.metric_registry import METRICS
 
 
 def answers(head, chances, truth, temperature=1.0):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import expected_calibration_error, label_set_metrics
+from listenwell.metrics import expected_calibration_error, label_set_metrics
 
 SURE = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
 TRUTH = np.array([0, 0, 0])  # right, wrong, right

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError, UnknownNameError
-from listenwell.evaluation.metrics import (
+from listenwell.metrics import (
     accuracy,
     classification_metrics,
     confusion_matrix,

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 from listenwell.cli import app
 from listenwell.errors import ListenwellError
-from listenwell.evaluation.ledger import read_result, surroundings
 from listenwell.evaluation.sample import Sampling
+from listenwell.results.store import read_result, surroundings
 
 SAMPLES = Path(__file__).parents[1] / "data"
 
@@ -146,7 +146,7 @@ def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
     [
         ("training.__main__", "python -m listenwell.training"),
         ("rankers.__main__", "python -m listenwell.rankers"),
-        ("evaluation.speaking", "python -m listenwell.evaluation.speaking"),
+        ("evaluation.generate_replies", "python -m listenwell.evaluation.generate_replies"),
     ],
 )
 def test_a_module_that_was_run_is_named(monkeypatch, module, said):

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import (
+from listenwell.metrics import (
     STOCK_PHRASES,
     distinct,
     distinct_n,

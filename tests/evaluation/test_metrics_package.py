@@ -8,14 +8,14 @@ from inspect import isclass, isfunction
 
 import pytest
 
+from listenwell import metrics
 from listenwell.errors import MissingExtraError
-from listenwell.evaluation import metrics
 
 HEAVY = ("torch", "transformers", "sklearn", "scipy", "sacrebleu", "rouge_score", "nltk", "vaderSentiment")
 
 
 def test_importing_the_metrics_loads_no_heavy_library():
-    script = f"import sys, listenwell.evaluation.metrics; print(sorted({set(HEAVY)} & set(sys.modules)))"
+    script = f"import sys, listenwell.metrics; print(sorted({set(HEAVY)} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert found.stdout.strip() == "[]"
 

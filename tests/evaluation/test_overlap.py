@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import bleu, meteor, rouge_l, sacre_bleu
+from listenwell.metrics import bleu, meteor, rouge_l, sacre_bleu
 
 sentences = st.lists(st.sampled_from(["i", "am", "so", "sorry", "hear", "not", ".", "!"]), max_size=9)
 pairs = st.lists(st.tuples(sentences.map(" ".join), sentences.map(" ".join)), min_size=1, max_size=6)

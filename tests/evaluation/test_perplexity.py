@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import Perplexity, perplexity_of
+from listenwell.metrics import Perplexity, perplexity_of
 
 replies = st.lists(
     st.tuples(st.floats(0, 500), st.integers(1, 60), st.text("ab é", min_size=1).map("x".__add__)), min_size=1

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import (
+from listenwell.metrics import (
     mean_reciprocal_rank,
     over_seeds,
     pools,

@@ -8,9 +8,9 @@ from listenwell import checkpoint
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ranking import checkpoint_keys, evaluate_rankers, fit_ensemble
 from listenwell.files import hash_files
-from listenwell.rankers.ensemble import Ensemble, fit_weights, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, fit_weights, load_witness
+from listenwell.rankers.scorer import checkpoint_key
 from listenwell.rankers.scoring import Pools, pool_scores, truth_first
-from listenwell.rankers.witness import checkpoint_key
 from tests.rankers.many_talks import Knows, write_talks
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, tiny_ranker
 from tests.tiny import keep_ear, tiny_ear

@@ -1,9 +1,9 @@
-from listenwell.evaluation.ledger import Result
-from listenwell.evaluation.markdown import Grid
-from listenwell.evaluation.published import PUBLISHED
-from listenwell.evaluation.published_number import Published
-from listenwell.evaluation.tables import GROUPS, figure_grids, gap_grid, in_order
-from listenwell.evaluation.units import METRICS, metric, units
+from listenwell.evaluation.report.tables import GROUPS, figure_grids, gap_grid, in_order
+from listenwell.results.markdown import Grid
+from listenwell.results.metric_registry import METRICS, metric, units
+from listenwell.results.published import PUBLISHED
+from listenwell.results.published_number import Published
+from listenwell.results.store import Result
 
 
 def ranked(system, task="ranking", **metrics):

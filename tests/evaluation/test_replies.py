@@ -7,17 +7,17 @@ from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue, Example, Turn
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.embedder import Embedder
-from listenwell.evaluation.given import read_given
-from listenwell.evaluation.metrics import Perplexity
+from listenwell.evaluation.outputs import read_given
 from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
 from listenwell.evaluation.replies import claim, example_id, generate_replies, measure_replies, reply_seed
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.units import METRICS, REPLY_GROUPS
 from listenwell.generators.base import Speech
-from listenwell.generators.retrieval import Retrieval, RetrievalConfig
 from listenwell.listener import Listener
-from listenwell.rankers.pool import find_pool
-from listenwell.rankers.search import PoolSearch
+from listenwell.metrics import Perplexity
+from listenwell.results.metric_registry import METRICS, REPLY_GROUPS
+from listenwell.retrieval.generator import Retrieval, RetrievalConfig
+from listenwell.retrieval.pool import find_pool
+from listenwell.retrieval.search import PoolSearch
 from tests.rankers.pool_fake import FakeSelector
 
 SAMPLES = Path(__file__).parents[1] / "data"

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import vader
+from listenwell.metrics import vader
 
 
 def test_vader_worked_by_hand():

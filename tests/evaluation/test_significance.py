@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import paired_bootstrap, sign_test
+from listenwell.metrics import paired_bootstrap, sign_test
 
 values = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12)
 

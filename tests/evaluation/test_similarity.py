@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from listenwell.errors import InputError
-from listenwell.evaluation.metrics import greedy_matching, sentence_similarity
+from listenwell.metrics import greedy_matching, sentence_similarity
 
 EAST, NORTH, NORTH_EAST, NOWHERE = [2.0, 0.0], [0.0, 3.0], [1.0, 1.0], [0.0, 0.0]
 vectors = arrays(np.float64, st.tuples(st.integers(1, 5), st.just(3)), elements=st.floats(-9, 9))

@@ -11,20 +11,20 @@ from typer.testing import CliRunner
 
 from listenwell import checkpoint
 from listenwell.annotators import annotator
-from listenwell.annotators.bag import BagClassifier
+from listenwell.annotators.fasttext import BagClassifier
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.model import load_ear, with_temperatures
 from listenwell.annotators.sources import QUESTIONS
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError
-from listenwell.evaluation.ledger import read_result
-from listenwell.evaluation.published_understanding import FIGURES
+from listenwell.evaluation.report.tables import figure_grids, gap_grid, read_results
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.tables import figure_grids, gap_grid, read_results
 from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_ears
-from listenwell.evaluation.units import METRICS
 from listenwell.labels import MECHANISMS
 from listenwell.recipe import read_recipe
+from listenwell.results.metric_registry import METRICS
+from listenwell.results.published_understanding import FIGURES
+from listenwell.results.store import read_result
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.run import train
 from tests.tiny import keep_ear, sure_ear

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listenwell.evaluation.metrics import normalized, words
+from listenwell.metrics import normalized, words
 
 texts = st.one_of(
     st.text(max_size=40),

@@ -7,9 +7,9 @@ from listenwell import Dialogue, Factors, Listener, Persona, Turn
 from listenwell.dialogue import Example
 from listenwell.errors import CheckpointError, InputError
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.layout import Layout
 from listenwell.generators.planned import PlannedConfig, Speaker
 from listenwell.generators.plans import PlanTokens, is_whole, known_plans
+from listenwell.generators.prompt_template import Layout
 from listenwell.runtime.engines import Engine
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")

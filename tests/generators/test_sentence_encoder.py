@@ -22,7 +22,7 @@ def test_none_is_needed(tiny_encoder):
     program = """
 import json
 from pathlib import Path
-from listenwell.annotators import light_encoder
+from listenwell.runtime.onnx import checkpoint_encoder as light_encoder
 light_encoder.find_weights = lambda base, folder=None: Path(sys.argv[1])
 from listenwell.generators.persona import sentence_encoder
 print(json.dumps(sentence_encoder()(json.loads(sys.argv[2])).tolist()))

@@ -5,8 +5,8 @@ import math
 import torch
 
 from listenwell.rankers import RANKERS
+from listenwell.rankers.backbones import EncoderBody, WordBody
 from listenwell.rankers.base import States, Words
-from listenwell.rankers.bodies import EncoderBody, WordBody
 from listenwell.rankers.config import DamSettings, PolySettings, RankerConfig, RecurrentSettings
 
 VOCABULARY, WIDTH = 30, 8

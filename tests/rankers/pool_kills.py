@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.rankers.index import open_index
-from listenwell.rankers.pool import find_pool
+from listenwell.retrieval.index import open_index
+from listenwell.retrieval.pool import find_pool
 from tests.rankers.pool_fake import FakeSelector, vector
 
 TEXTS = [f"Reply {number}." for number in range(10)]

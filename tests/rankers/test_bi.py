@@ -3,8 +3,8 @@ import math
 import pytest
 import torch
 
+from listenwell.rankers.backbones import WordBody
 from listenwell.rankers.bi import FIRST_SCALE
-from listenwell.rankers.bodies import WordBody
 from listenwell.rankers.config import BiSettings
 from tests.rankers import checks
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from listenwell import checkpoint
-from listenwell.annotators.bag import KIND, BagClassifier, BagConfig
+from listenwell.annotators.fasttext import KIND, BagClassifier, BagConfig
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.rankers.config import RankerConfig

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from listenwell.errors import CorpusError, InputError, UnknownNameError
-from listenwell.rankers.ensemble import Ensemble, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, load_witness
 from listenwell.rankers.scoring import Pools, pool_scores, ranks, truth_first
 from tests.corpora.test_sources import write_talks as write_persona_talks
 from tests.rankers.many_talks import Knows, number_of, write_talks

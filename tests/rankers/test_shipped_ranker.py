@@ -6,7 +6,7 @@ import pytest
 from listenwell import Dialogue, Persona, Turn
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Candidate
-from listenwell.rankers.selector import SHIPPED, Selector
+from listenwell.rankers.ranker import SHIPPED, Selector
 
 LIMIT_BYTES = 8 * 10**6
 

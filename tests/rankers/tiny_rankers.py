@@ -61,7 +61,7 @@ def ship_tiny(encoder, folder, monkeypatch):
     reader = tiny_ranker(encoder, "cross", persona=0)[0]
     for name, made in (("SHIPPED", ranker), ("READER", reader)):
         place = keep_ranker(made, folder / f"tiny {name.lower()}")
-        monkeypatch.setattr(f"listenwell.rankers.selector.{name}", place)
+        monkeypatch.setattr(f"listenwell.rankers.ranker.{name}", place)
 
 
 def texts(inputs, talks=TALKS, replies=REPLIES):

@@ -113,7 +113,7 @@ def test_a_gguf_files_tokens_are_those_of_transformers(tiny_gguf, tmp_path, text
 def test_the_base_models_tokens_are_those_of_transformers(real_weights, texts):
     from transformers import AutoTokenizer
 
-    from listenwell.weights import find_weights
+    from listenwell.runtime.weights import find_weights
 
     for folder in (real_weights, find_weights("all-minilm-l6-v2")):
         check(Vocabulary.from_folder(folder), AutoTokenizer.from_pretrained(folder), texts)

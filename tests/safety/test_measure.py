@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from listenwell.errors import InputError
-from listenwell.evaluation.ledger import read_result
+from listenwell.results.store import read_result
 from listenwell.safety.crisis import Detector
 from listenwell.safety.measure import Labelled, filtered, measured, report, table
 from tests.conftest import ROOT

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from listenwell.safety.normal import normal
+from listenwell.safety.normalizer import normal
 from listenwell.safety.patterns.base import patterns, read
 from listenwell.safety.patterns.needs import needs
 

@@ -4,8 +4,8 @@ from typer.testing import CliRunner
 from listenwell.cli import app as cli
 from listenwell.errors import InputError, ListenwellError, UnknownNameError
 from listenwell.serving import run
+from listenwell.serving.load_shedding import sparing
 from listenwell.serving.run import Server, address, bind
-from listenwell.serving.sparing import sparing
 from tests.serving.fake import FakeListener, fake_app, fake_settings
 
 
@@ -82,7 +82,7 @@ def test_what_cannot_be_is_told_before_anything_starts(started, arguments, error
 
 def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypatch):
     from listenwell.annotators.annotator import Annotator
-    from listenwell.choosing.choice import Choice
+    from listenwell.reranking.reranker import Choice
 
     heads = []
     monkeypatch.setattr(Annotator, "load", lambda heads: heads)

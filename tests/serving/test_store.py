@@ -11,9 +11,9 @@ from sqlalchemy import text
 
 from listenwell.dialogue import Factors, Reply, Scored
 from listenwell.errors import InputError, MissingExtraError
+from listenwell.serving.api_errors import Refusal
 from listenwell.serving.conversation import Version
 from listenwell.serving.database import MIGRATIONS, migrate, open_database, parse_url
-from listenwell.serving.refusals import Refusal
 from listenwell.serving.settings import Limits
 from listenwell.serving.store import Store
 

@@ -8,8 +8,8 @@ from listenwell import checkpoint
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.model import KIND, save_ear, with_temperatures
 from listenwell.recipe import write_recipe
-from listenwell.training.ears import EarTask
-from listenwell.training.order import Epoch
+from listenwell.training.batching import Epoch
+from listenwell.training.classifier import EarTask
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,

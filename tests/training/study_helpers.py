@@ -4,8 +4,8 @@ import json
 import sys
 from pathlib import Path
 
-from listenwell.evaluation.ledger import Result, write_result
-from listenwell.training.parallel import Job
+from listenwell.results.store import Result, write_result
+from listenwell.sweeps.jobs import Job
 
 ROOT = Path(__file__).parents[2]
 POSTS = ROOT / "tests" / "data" / "newsgroups"

@@ -7,8 +7,8 @@ import torch
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import RecipeError
 from listenwell.runtime.text import Vocabulary
+from listenwell.training.batching import Epoch
 from listenwell.training.causal import CausalTask, encode_dialogue
-from listenwell.training.order import Epoch
 from listenwell.training.recipe import BatchRecipe, DataRecipe
 from tests.tiny import tiny_tokenizer
 from tests.training.helpers import talks, tiny_recipe, write_corpus

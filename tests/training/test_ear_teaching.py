@@ -12,7 +12,7 @@ from listenwell.annotators.sources import SOURCES
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, RecipeError
 from listenwell.labels import ACTS
-from listenwell.training import ears
+from listenwell.training import classifier as ears
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, LoraRecipe
 from listenwell.training.run import train

@@ -15,8 +15,8 @@ from listenwell import Listener
 from listenwell.checkpoint import open_checkpoint
 from listenwell.corpora import CORPORA
 from listenwell.errors import CheckpointError, InputError, UnknownNameError, WeightsError
-from listenwell.evaluation.ledger import read_result
 from listenwell.recipe import read_recipe, write_recipe
+from listenwell.results.store import read_result
 from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import learning_rate
 from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe

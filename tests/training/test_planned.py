@@ -6,11 +6,11 @@ import torch
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import CorpusError, RecipeError
-from listenwell.generators.layout import Layout
 from listenwell.generators.planned import PlannedConfig, Speaker
 from listenwell.generators.plans import LEVELS, PlanTokens, plan_of
+from listenwell.generators.prompt_template import Layout
+from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
-from listenwell.training.order import Epoch
 from listenwell.training.planned import PlannedTask
 from listenwell.training.recipe import BatchRecipe, LoraRecipe, PairsRecipe, SpeakerRecipe
 from listenwell.training.run import train

@@ -11,8 +11,8 @@ from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import CheckpointError, InputError, RecipeError
 from listenwell.generators.planned import PlannedConfig, Speaker
 from listenwell.recipe import read_recipe
+from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
-from listenwell.training.order import Epoch
 from listenwell.training.preference import PreferenceTask
 from listenwell.training.preference_loss import margins, pair_losses, reply_sums, unlikelihoods
 from listenwell.training.recipe import (

@@ -8,19 +8,19 @@ import torch
 from listenwell import checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Turn
 from listenwell.errors import CorpusError, InputError, RecipeError
-from listenwell.evaluation.ledger import read_result
 from listenwell.rankers.config import CobertSettings, RankerConfig
 from listenwell.rankers.inference import score
 from listenwell.rankers.model import KIND
-from listenwell.rankers.selector import Selector
+from listenwell.rankers.ranker import Selector
 from listenwell.recipe import read_recipe
+from listenwell.results.store import read_result
 from listenwell.training import rankers as module
+from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import make_optimizer
-from listenwell.training.order import Epoch
+from listenwell.training.pairwise import ReaderTask
 from listenwell.training.rank_batch import collate
 from listenwell.training.rankers import RankTask
-from listenwell.training.reader import ReaderTask
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,

@@ -5,10 +5,10 @@ from dataclasses import replace
 import torch
 
 from listenwell.dialogue import Dialogue, Factors
-from listenwell.generators.comae.checkpoint import make_model
-from listenwell.generators.comae.config import ComaeConfig
-from listenwell.generators.comae.inputs import Inputs
 from listenwell.labels import ACTS, TONES
+from listenwell.papers.comae.checkpoint import make_model
+from listenwell.papers.comae.config import ComaeConfig
+from listenwell.papers.comae.inputs import Inputs
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.recipe import DataRecipe
 from tests.training.helpers import talks, tiny_recipe

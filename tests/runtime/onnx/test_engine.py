@@ -274,7 +274,7 @@ def test_adapters_and_new_rows_are_merged(tiny_llama, tmp_path):
 
 
 def test_a_gguf_file_is_read_directly(tiny_gguf):
-    from listenwell.weights import find_weights
+    from listenwell.runtime.weights import find_weights
 
     direct = OnnxRuntime.load(tiny_gguf, precision="fp32", threads=1)
     reference = TorchRuntime.from_folder(find_weights("smollm2-135m-instruct", tiny_gguf))

@@ -1,0 +1,168 @@
+"""A light classifier of texts after fastText (Joulin et al. 2017): a bag of vectors, then a linear softmax.
+
+A text is the mean of the vectors of its words and of its word pairs; pairs share a fixed number of vectors
+(their buckets), to which a hash sends them. Reading needs numpy alone. Rashkin et al. (2019, §4.3) put such a
+classifier's first label before the dialogue: an emotion in EmoPrepend-1, a topic in TopicPrepend-1.
+"""
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.checkpoint import open_checkpoint
+from listenwell.dialogue import Scored
+from listenwell.errors import CheckpointError, InputError
+from listenwell.metrics import words
+from listenwell.serialization import Record
+
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "bag_emotion"
+KIND = "bag"
+"""The kind of its checkpoints."""
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+END = 0
+"""The feature that every text has, as fastText's end of line: no bag is empty."""
+_TEXTS_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class BagConfig(Record):
+    """What a bag classifier is made of."""
+
+    reads: str
+    """What it tells, such as "situation emotion"."""
+    labels: tuple[str, ...]
+    dimensions: int
+    """Of a feature's vector."""
+    buckets: int
+    """Vectors that the word pairs share; 0 reads words alone."""
+    words: tuple[str, ...]
+    """The words that have vectors of their own, in the order of the vectors."""
+
+    @property
+    def features(self) -> int:
+        """How many vectors there are: of the text's end, of the words, of the pairs."""
+        return 1 + len(self.words) + self.buckets
+
+
+def common_words(texts: Iterable[str], least: int) -> tuple[str, ...]:
+    """Words that occur at least so often, the most frequent first, equals by their letters."""
+    counts = Counter(word for text in texts for word in words(text))
+    kept = [word for word, count in counts.items() if count >= least]
+    return tuple(sorted(kept, key=lambda word: (-counts[word], word)))
+
+
+class Features:
+    """Turns texts into feature numbers."""
+
+    def __init__(self, config: BagConfig) -> None:
+        self._numbers = {word: number for number, word in enumerate(config.words, start=1)}
+        self._buckets, self._first_bucket = config.buckets, 1 + len(config.words)
+
+    def of(self, text: str) -> np.ndarray:
+        """The end's number, then each known word's and its pair's with the known word before it; int32."""
+        found, before = [END], ""
+        for word in words(text):
+            if number := self._numbers.get(word):
+                found.append(number)
+                if before and self._buckets:
+                    found.append(self._first_bucket + _hash(before, word) % self._buckets)
+                before = word
+        return np.array(found, np.int32)
+
+
+class BagClassifier:
+    """A bag classifier that reads.
+
+    Args:
+        config: its labels and features.
+        vectors: (features, dimensions), one for each feature.
+        matrix: (labels, dimensions) of the linear layer.
+        bias: (labels,) of the linear layer.
+    """
+
+    def __init__(self, config: BagConfig, vectors: np.ndarray, matrix: np.ndarray, bias: np.ndarray) -> None:
+        wanted = [(config.features, config.dimensions), (len(config.labels), config.dimensions)]
+        if [vectors.shape, matrix.shape, bias.shape] != [*wanted, (len(config.labels),)]:
+            raise CheckpointError(
+                f"Vectors of the shapes {vectors.shape}, {matrix.shape} and {bias.shape} are not those of "
+                f"{config.features} features and {len(config.labels)} labels.",
+                "Name a folder that listenwell wrote.",
+            )
+        self.config, self.features = config, Features(config)
+        self.weights = {
+            name: np.ascontiguousarray(array, np.float16)
+            for name, array in (("vectors", vectors), ("matrix", matrix), ("bias", bias))
+        }
+        """In 16 bits, as they are stored; computed with in 32, so that saving changes no answer."""
+        self._vectors, self._matrix, self._bias = (
+            array.astype(np.float32) for array in self.weights.values()
+        )
+
+    @classmethod
+    def load(cls, folder: Path | None = None) -> "BagClassifier":
+        """Open a checkpoint, every file of it checked against its sum; without one, the shipped emotions."""
+        return cls.read(open_checkpoint(folder or SHIPPED, KIND).folder)
+
+    @classmethod
+    def read(cls, folder: Path) -> "BagClassifier":
+        """Read the two files that `save` wrote."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
+        try:
+            config = BagConfig.from_json((folder / CONFIG).read_bytes())
+            arrays = load_file(folder / WEIGHTS)
+            return cls(config, arrays["vectors"], arrays["matrix"], arrays["bias"])
+        except (OSError, KeyError, SafetensorError, InputError) as error:
+            raise CheckpointError(
+                f"{folder} holds no bag classifier that can be read: {error}.",
+                "Name a folder that listenwell wrote.",
+            ) from error
+
+    def save(self, folder: Path) -> None:
+        """Write config.json and model.safetensors into a checkpoint's folder."""
+        from safetensors.numpy import save_file
+
+        (folder / CONFIG).write_text(self.config.to_json() + "\n", encoding="utf-8")
+        save_file(self.weights, folder / WEIGHTS)
+
+    def scores(self, texts: Sequence[str]) -> list[tuple[Scored, ...]]:
+        """For each text every label with its probability, the most likely first."""
+        found = self.probabilities([self.features.of(text) for text in texts])
+        orders = np.argsort(-found, axis=1, kind="stable")
+        labels = self.config.labels
+        return [
+            tuple(Scored(labels[number], float(row[number])) for number in order)
+            for row, order in zip(found, orders, strict=True)
+        ]
+
+    def label(self, text: str) -> str:
+        """The most likely label of a text."""
+        return self.scores([text])[0][0].label
+
+    def probabilities(self, bags: Sequence[np.ndarray]) -> np.ndarray:
+        """The labels' probabilities (texts, labels) of texts that are given as their features."""
+        parts = [
+            self._of_some(bags[begin : begin + _TEXTS_AT_ONCE])
+            for begin in range(0, len(bags), _TEXTS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self.config.labels)), np.float32)
+
+    def _of_some(self, bags: Sequence[np.ndarray]) -> np.ndarray:
+        """softmax(B A x), with x the mean over a text's features (Joulin et al. 2017, §2)."""
+        lengths = np.array([len(bag) for bag in bags])
+        starts = np.cumsum(lengths) - lengths
+        sums = np.add.reduceat(self._vectors[np.concatenate(bags)], starts)  # no bag is empty
+        logits = sums / lengths[:, None].astype(np.float32) @ self._matrix.T + self._bias
+        shares: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return shares
+
+
+def _hash(first: str, second: str) -> int:
+    """A number for a pair of words, the same on every machine; Python's own hash differs by process."""
+    return zlib.crc32(f"{first} {second}".encode("utf-8", "surrogatepass"))

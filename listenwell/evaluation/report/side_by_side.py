@@ -1,0 +1,157 @@
+"""Replies of several systems to the same contexts, drawn by seed: a page to read, not a number.
+
+The systems' files spell one corpus in different ways (MoEL's and MIME's are in lower case, taken apart and
+without contractions), so a context is known by its letters alone.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from listenwell.corpora.base import Report
+from listenwell.dialogue import Dialogue, Example, Factors
+from listenwell.errors import InputError
+from listenwell.evaluation.baselines import check_system, read_peers, recognize
+from listenwell.evaluation.replies import example_id
+from listenwell.evaluation.sample import Sampling
+from listenwell.files import sha256
+from listenwell.words import expanded, words
+
+_MARKS = re.compile(r"[\\`*_{}\[\]<>~|@$&#]")
+"""What Markdown, HTML, GitHub's mentions or its formulas could take for their own inside a line."""
+_LINKS = re.compile(r"(?<=\w):(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Said:
+    """One system's reply, and its plan where the file has it."""
+
+    text: str
+    plan: Factors | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One system's replies, by the letters of their contexts or by the example's id."""
+
+    name: str
+    file: str
+    """The file's name and the beginning of its sha256."""
+    by_id: Mapping[str, Said]
+    by_letters: Mapping[tuple[str, ...], Said]
+
+    def reply(self, name: str, example: Example) -> Said | None:
+        """What it answered to an example, if it did."""
+        return self.by_id.get(name) or self.by_letters.get(letters(example.context))
+
+
+def letters(context: Dialogue | Sequence[str]) -> tuple[str, ...]:
+    """A context's turns without marks, case and blanks; contractions are written out."""
+    turns = [turn.text for turn in context.turns] if isinstance(context, Dialogue) else context
+    return tuple(_letters(text) for text in turns)
+
+
+def _letters(text: str) -> str:
+    spelled = (expanded(word.replace("'d", " would")) for word in words(text))
+    return "".join(letter for word in spelled for letter in word if letter.isalnum())
+
+
+def read_column(name: str, file: Path) -> Column:
+    """One system's replies.
+
+    Args:
+        name: how the page calls it; of MoEL's or MIME's released file, the system in it.
+        file: a released file, or JSONL with id and reply in each line.
+    """
+    if not file.is_file():
+        raise InputError(f"There is no file {file}.", "Give NAME=FILE, such as ours=replies.jsonl.")
+    about = f"{file.name}, sha256 {sha256(file)[:12]}"
+    if form := recognize(file):
+        system = check_system(form, name)
+        records = [(letters(record.context), record) for record in read_peers(file, form, Report())]
+        often = Counter(key for key, _ in records)  # "5", "hello": nobody can tell whose these are
+        by_letters = {key: Said(record.reply(system)) for key, record in records if often[key] == 1}
+        return Column(system, about, {}, by_letters)
+    by_id: dict[str, Said] = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+            plan = Factors.from_dict(data["plan"]) if data.get("plan") else None
+            by_id[str(data["id"])] = Said(str(data["reply"]), plan)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise InputError(f"{file.name}:{number} has no id and reply.", "Name a replies.jsonl.") from None
+    return Column(name, about, by_id, {})
+
+
+def side_by_side(
+    columns: Sequence[Column], examples: Sequence[Example], sampling: Sampling, corpus: str
+) -> str:
+    """The page, as Markdown: contexts that every system answered, drawn by seed.
+
+    Args:
+        columns: the systems, in the order of the page; the person's reply stands last.
+        examples: of the corpus, in its order.
+        sampling: how many contexts, and the seed of the draw.
+        corpus: its name and split.
+    """
+    if len({column.name for column in columns}) != len(columns):
+        raise InputError("Two systems have one name.", "Give each a name of its own: NAME=FILE.")
+    answered = []
+    for place, example in enumerate(examples):
+        name = example_id(example, place)
+        said = [column.reply(name, example) for column in columns]
+        if all(said):
+            answered.append((name, example, [one for one in said if one]))
+    if not answered:
+        raise InputError("No context was answered by all of these systems.", "Name files of one corpus.")
+    chosen = sampling.draw(answered)
+    parts = [_head(columns, sampling.wording(len(answered), len(chosen)), corpus)]
+    names = [column.name for column in columns]
+    for number, (_, (name, example, replies)) in enumerate(chosen, start=1):
+        parts.append(_entry(number, name, example, dict(zip(names, replies, strict=True))))
+    return "\n".join(parts)
+
+
+def _head(columns: Sequence[Column], rule: str, corpus: str) -> str:
+    files = "\n".join(f"- **{escaped(column.name)}**: {escaped(column.file)}" for column in columns)
+    return (
+        "# Side by side\n\nReplies of several systems to the same contexts, and the person's own. The "
+        f"contexts are drawn by seed, not picked: {rule}, of those of {corpus} that all of them answered.\n\n"
+        f"Generated by `listenwell compare` from:\n\n{files}\n"
+    )
+
+
+def _entry(number: int, name: str, example: Example, said: Mapping[str, Said]) -> str:
+    feeling = f", {example.context.emotion}" if example.context.emotion else ""
+    lines = [f"## {number}. {escaped(name)}{feeling}", ""]
+    lines += [f"> **{escaped(turn.speaker)}**: {escaped(turn.text)}  " for turn in example.context.turns]
+    lines.append("")
+    for system, one in said.items():
+        plan = f" *({escaped(plan_words(one.plan))})*" if one.plan else ""
+        lines.append(f"- **{escaped(system)}**: {escaped(one.text)}{plan}")
+    lines += [f"- **the person**: {escaped(example.reply.text)}", ""]
+    return "\n".join(lines)
+
+
+def plan_words(plan: Factors) -> str:
+    """A plan in words: what it heard, which mechanisms, act and tone it meant."""
+    mechanisms = None if plan.mechanisms is None else " and ".join(plan.mechanisms) or "no mechanism"
+    parts = [
+        plan.emotion and f"hears {plan.emotion}",
+        mechanisms and mechanisms.replace("_", " "),
+        plan.act,
+        plan.tone and f"tone {plan.tone}",
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def escaped(text: str) -> str:
+    """A text as data inside a line of Markdown: no mark, tag, link or new line of its own."""
+    line = " ".join(text.split())
+    shown = "".join(letter if letter.isprintable() else "�" for letter in line)
+    return _LINKS.sub(lambda found: f"\\{found[0]}", _MARKS.sub(lambda found: f"\\{found[0]}", shown))

@@ -1,0 +1,63 @@
+"""What a CoMAE model is made of; read from recipes, written beside the weights. Imports no torch."""
+
+from dataclasses import dataclass
+
+from listenwell.errors import InputError, unknown_name
+from listenwell.labels import ACTS, MECHANISMS, TONES
+from listenwell.serialization import Record
+
+SHORT = {"mechanisms": "CM", "act": "DA", "tone": "EM"}
+"""The factors, fields of `dialogue.Factors`, and the paper's names for them."""
+SLOTS: dict[str, tuple[int, ...]] = {"mechanisms": (0, 1, 2), "act": (3,), "tone": (4,)}
+"""Where a factor's choices stand in a plan as five numbers: ER, IP, EX, act, tone."""
+CHOICES = {"mechanisms": 2, "act": len(ACTS), "tone": len(TONES)}
+"""How many choices each slot of a factor has; a mechanism is no or yes."""
+SLOT_COUNT = len(MECHANISMS) + 2
+
+
+@dataclass(frozen=True)
+class ComaeConfig(Record):
+    """One model of CoMAE's family (§6.1).
+
+    The factors in use are predicted, their embeddings are on the reply's tokens, and those of act and tone on
+    the context's tokens too. A factor that is not in use is nowhere: the paper says that its vanilla model
+    adds none, and that DA ‖ EM reads what EmpTransfo reads. Who speaks is always told.
+    """
+
+    base: str = "smollm2-135m-instruct"
+    """The causal model around which it is built, a name of `weights.BASE_MODELS`; GPT-2 in the paper."""
+    factors: tuple[str, ...] = ("mechanisms", "act", "tone")
+    """In the order in which they are predicted; none is the vanilla model."""
+    hierarchical: bool = True
+    """Each factor is predicted from the context and the factors before it (→); otherwise from the context
+    alone (‖)."""
+    weight: float = 1.0
+    """λ, how much the losses of the factors count (§5.2)."""
+    pace: float = 1.0
+    """So many times faster than all else the new embeddings learn. The paper, at 1, takes tens of thousands
+    of small steps; in a few hundred large ones Adam, whose steps are bounded, would leave them small."""
+
+    def __post_init__(self) -> None:
+        for name in self.factors:
+            if name not in SHORT:
+                raise unknown_name("factor", name, SHORT)
+        if len(set(self.factors)) < len(self.factors):
+            raise InputError(f"comae.factors is {list(self.factors)}.", "Name each factor once.")
+        for name, low in (("weight", 0.0), ("pace", 1e-3)):
+            if not low <= getattr(self, name) <= 1e3:  # also catches NaN
+                raise InputError(
+                    f"comae.{name} is {getattr(self, name)}.", f"Give a number from {low:g} to 1000."
+                )
+
+    @property
+    def title(self) -> str:
+        """Its name in the paper's tables, such as CM → DA → EM."""
+        names = [SHORT[name] for name in self.factors]
+        if len(names) < 2:
+            return f"+{names[0]}" if names else "vanilla"
+        return (" → " if self.hierarchical else " ‖ ").join(names)
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """The slots of a plan that are in use."""
+        return tuple(slot for name in self.factors for slot in SLOTS[name])

@@ -1,0 +1,301 @@
+"""CoMAE as a listener's voice: it decides mechanisms, act and tone one by one, then words the reply."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from listenwell.checkpoint import find_checkpoint, open_checkpoint
+from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
+from listenwell.errors import InputError, WeightsError
+from listenwell.generators.base import Speech
+from listenwell.generators.beams import Shared
+from listenwell.generators.decoding import Decoding, probabilities, sample
+from listenwell.generators.generation import word_replies
+from listenwell.metrics import Perplexity, perplexity_of
+from listenwell.papers.comae.config import SHORT, SLOT_COUNT, SLOTS, ComaeConfig
+from listenwell.papers.comae.inputs import NOTHING, Context, Inputs, Piece
+
+if TYPE_CHECKING:
+    from listenwell.annotators.annotator import Annotator
+    from listenwell.papers.comae.runtime import ComaeRuntime, ComaeState
+
+MOST = 64
+_DRAWS = 4
+"""Plans are drawn so many times as often as there are to be different ones."""
+_OF_PLANS = 17
+"""Keeps the draws of plans apart from those of words, which have the same seeds."""
+
+
+@dataclass(frozen=True)
+class ComaeSettings:
+    """How a trained CoMAE model speaks; as the paper decodes (§6.2, §6.4) where nothing else is said."""
+
+    plans: int = 1
+    """How many different plans a listener tries."""
+    candidates: int = 1
+    """How many replies in all, shared out evenly among the plans; one at least of each."""
+    sampled: bool = True
+    """Draw the factors by their chances; otherwise take the likeliest, one after the other."""
+    factor_top_p: float = 0.9
+    """Act and tone are drawn among the likeliest that hold this share (§6.4)."""
+    annotate: bool = True
+    """Let the shipped annotators read act and tone of the context's turns where they are not known; otherwise
+    such turns are told without."""
+    prompt_tokens: int = 512
+    """Budget of the context."""
+    decoding: Decoding = field(default_factory=lambda: Decoding(repetition_penalty=1.0))
+
+    def __post_init__(self) -> None:
+        for name in ("plans", "candidates"):
+            if not 1 <= (count := getattr(self, name)) <= MOST:
+                raise InputError(f"{name} is {count}.", f"Give 1 to {MOST}.")
+        if self.prompt_tokens < 64 or not 0 < self.factor_top_p <= 1:
+            raise InputError("prompt_tokens or factor_top_p is too small.", "Give 64 or more, and 0 to 1.")
+
+
+class Comae:
+    """Speaks with any model of the family."""
+
+    Config = ComaeSettings
+
+    def __init__(self, config: ComaeSettings, runtime: "ComaeRuntime", name: str = "comae") -> None:
+        self.config, self.runtime, self.name = config, runtime, name
+        self._folder: Path | None = None
+        self._last: tuple[Dialogue, Context, ComaeState] | None = None
+
+    @classmethod
+    def load(cls, config: ComaeSettings, weights: Path | None = None) -> "Comae":
+        """Load a run, or a checkpoint that it wrote; on a GPU where there is one."""
+        if weights is None:
+            raise WeightsError(
+                "The model comae has no weights of its own.",
+                "Train some with `listenwell train recipes/comae/comae.yaml`, then: --weights runs/comae",
+            )
+        from listenwell.papers.comae.checkpoint import load_model
+        from listenwell.papers.comae.runtime import ComaeRuntime
+
+        folder = find_checkpoint(weights)
+        runtime = ComaeRuntime(*load_model(folder))
+        runtime.use_gpu()
+        speaker = cls(config, runtime, f"comae {runtime.model.config.title} ({folder.resolve().parent.name})")
+        speaker._folder = folder
+        return speaker
+
+    @property
+    def model_config(self) -> ComaeConfig:
+        """Which model of the family it is."""
+        return self._inputs.config
+
+    def plan(
+        self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
+    ) -> tuple[Factors, ...]:
+        """Different plans for the next reply, the likeliest first; `want` fixes parts of them.
+
+        The user's emotion is none of CoMAE's factors: what was heard moves nothing.
+        """
+        if not self.model_config.factors:
+            return ()
+        seeds = _seeds(seed, _DRAWS * self.config.plans)
+        _, state = self._read([dialogue])
+        state = self.runtime.pick(state, [0] * len(seeds))
+        numbers, likely = self._decide(state, self._inputs.numbers(want)[None].repeat(len(seeds), 0), seeds)
+        found = dict(zip(map(tuple, numbers.tolist()), likely.tolist(), strict=True))
+        drawn = sorted(list(found)[: self.config.plans], key=lambda chosen: -found[chosen])
+        return tuple(self._inputs.plan(chosen, want.emotion) for chosen in drawn)
+
+    def speak(
+        self,
+        dialogue: Dialogue,
+        plans: Factors | Sequence[Factors] | None,
+        seed: int,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Speech:
+        """Replies under plans; no two have the same words, so they can be fewer than asked for.
+
+        Args:
+            dialogue: ends with somebody else's turn.
+            plans: one or several, which share the candidates; what a plan leaves open is decided here.
+            seed: the same seed gives the same replies.
+            on_text: hears the first reply as it is made.
+        """
+        several = [plans] if isinstance(plans, Factors) else plans or ()
+        return self.speak_many([(dialogue, several, seed)], on_text)[0]
+
+    def speak_many(
+        self,
+        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
+        on_text: Callable[[str], None] | None = None,
+    ) -> list[Speech]:
+        """The same for many dialogues in one batch, which a GPU likes: dialogue, plans and seed of each."""
+        contexts, state = self._read([dialogue for dialogue, _, _ in asked])
+        rows, plans, seeds = list[int](), list[Factors](), list[int]()
+        for number, (_, given, seed) in enumerate(asked):
+            wanted = given or [Factors()]
+            count = max(self.config.candidates, len(wanted))
+            rows += [number] * count
+            plans += [wanted[place % len(wanted)] for place in range(count)]
+            seeds += _seeds(seed, count)
+        state = self.runtime.pick(state, rows)
+        numbers, likely = self._decide(state, np.stack([self._inputs.numbers(plan) for plan in plans]), seeds)
+        state = self.runtime.begin(state, numbers)
+        stop = frozenset({self._inputs.end, self._inputs.start})
+        starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
+        begun = Shared(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
+        worded = word_replies(self.runtime, begun, self.config.decoding, seeds, on_text)
+        found: list[dict[str, Candidate]] = [{} for _ in asked]
+        for row, plan, chosen, chance, reply in zip(rows, plans, numbers, likely, worded, strict=True):
+            scores = [("likelihood", round(reply.log_likelihood / reply.tokens, 4))]
+            decided = None
+            if self.model_config.factors:
+                scores.append(("plan", round(float(chance), 4)))
+                decided = self._inputs.plan(chosen, plan.emotion)
+            found[row].setdefault(reply.text, Candidate(reply.text, decided, tuple(scores)))
+        return [
+            Speech(tuple(candidates.values()), (*context.notices, *self._ignored(given)))
+            for candidates, context, (_, given, _) in zip(found, contexts, asked, strict=True)
+        ]
+
+    def chances(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
+        """How likely the choices are that a plan leaves open (Table 4), each given the factors before it.
+
+        Where such a factor is open itself, its likeliest choice stands for it.
+
+        Returns:
+            Some of "mechanisms" (3,), the chance of yes for ER, IP, EX, "act" (9,) and "tone" (10,).
+        """
+        _, state = self._read([dialogue])
+        plans, found = self._inputs.numbers(given)[None], {}
+        for name in self.model_config.factors:
+            chances = self.runtime.chances(state, name, plans)
+            if getattr(given, name) is None:
+                found[name] = chances[0, :, 1] if name == "mechanisms" else chances[0, 0]
+                plans[:, SLOTS[name]] = chances.argmax(-1)
+        return found
+
+    def perplexity(self, examples: Iterable[Example], factors: str = "gold") -> Perplexity:
+        """How likely the people's own replies are: by token (end marks included), by word and by byte.
+
+        Args:
+            examples: with annotated replies where `factors` is gold.
+            factors: gold: each reply's own factors are on its tokens; predicted: the likeliest, one after the
+                other; none: no factors.
+        """
+        from listenwell.papers.comae.scoring import GIVEN, score
+
+        if factors not in GIVEN:
+            raise InputError(f"factors is {factors!r}.", f"Give one of: {', '.join(GIVEN)}.")
+        known = list(examples)
+        contexts = self._heard([example.context for example in known])
+        pieces = [
+            self._piece(Example(context, example.reply), factors)
+            for context, example in zip(contexts, known, strict=True)
+        ]
+        nlls = score(self.runtime.model, pieces, (factors,)).nll[factors]
+        texts = [example.reply.text for example in known]
+        return perplexity_of(nlls.tolist(), [piece.weight for piece in pieces], texts, self.model_config.base)
+
+    def conditions(self) -> dict[str, str]:
+        """What a result says of it."""
+        config = self.config
+        how = f"drawn, act and tone with top-p {config.factor_top_p:g}" if config.sampled else "the likeliest"
+        return {
+            "model of the family": self.model_config.title,
+            "factors that are not given": f"{how}, one after the other"
+            if self.model_config.hierarchical
+            else f"{how}, each from the context alone",
+            "act and tone of the context": "as annotated"
+            + (
+                ", by the shipped annotators where not known"
+                if config.annotate
+                else ", left out where not known"
+            ),
+        }
+
+    def files(self) -> Iterator[Path]:
+        """The checkpoint's files, for its hash."""
+        if self._folder is not None:
+            yield from (self._folder / name for name in open_checkpoint(self._folder).sums)
+
+    @property
+    def _inputs(self) -> Inputs:
+        return self.runtime.inputs
+
+    @cached_property
+    def _annotator(self) -> "Annotator":
+        from listenwell.annotators.annotator import Annotator
+
+        return Annotator.load(heads=("act", "tone"))
+
+    def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Context], "ComaeState"]:
+        """The contexts, read; one alone is remembered, since planning and speaking ask for the same."""
+        last = self._last  # taken once: another thread may put its own there
+        if last is not None and len(dialogues) == 1 and last[0] == dialogues[0]:
+            return [last[1]], last[2]
+        room = self.runtime.context_length - self.config.decoding.max_tokens - 1
+        budget = min(self.config.prompt_tokens, room)
+        contexts = [self._inputs.context(dialogue, budget) for dialogue in self._heard(dialogues)]
+        state = self.runtime.read([context.columns for context in contexts])
+        if len(dialogues) == 1:
+            self._last = (dialogues[0], contexts[0], state)
+        return contexts, state
+
+    def _heard(self, dialogues: Sequence[Dialogue]) -> list[Dialogue]:
+        """The dialogues with the acts and tones of their turns, as far as this model is told them."""
+        told = [name for name in ("act", "tone") if name in self.model_config.factors]
+        lacking = [
+            place
+            for place, dialogue in enumerate(dialogues)
+            if any(
+                getattr(turn.factors or Factors(), name) is None for turn in dialogue.turns for name in told
+            )
+        ]
+        heard = list(dialogues)
+        if lacking and self.config.annotate:
+            read = self._annotator.annotate_all([dialogues[place] for place in lacking], top=1)
+            for place, dialogue in zip(lacking, read, strict=True):
+                heard[place] = dialogue
+        return heard
+
+    def _decide(
+        self, state: "ComaeState", plans: np.ndarray, seeds: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Whole plans (rows, SLOT_COUNT), and how likely each is: log P(C, A, E|x) (§3, Eq. 1)."""
+        plans, likely = plans.copy(), np.zeros(len(plans))
+        draws = np.stack([np.random.default_rng([seed, _OF_PLANS]).random(SLOT_COUNT) for seed in seeds])
+        for name in self.model_config.factors:
+            chances = self.runtime.chances(state, name, plans)
+            top_p = 1.0 if name == "mechanisms" else self.config.factor_top_p
+            how = Decoding(temperature=float(self.config.sampled), top_p=top_p)
+            for place, slot in enumerate(SLOTS[name]):
+                for row in np.flatnonzero(plans[:, slot] == NOTHING):
+                    weights = probabilities(np.log(chances[row, place] + 1e-30), how)
+                    plans[row, slot] = sample(weights, draws[row, slot])
+                likely += np.log(chances[np.arange(len(plans)), place, plans[:, slot]] + 1e-30)
+        return plans, likely
+
+    def _piece(self, example: Example, factors: str) -> Piece:
+        piece = self._inputs.piece(example, self.runtime.context_length)
+        if piece is None:
+            raise InputError("A reply is longer than the model can read.", "Leave it out.")
+        if factors == "gold" and not self._inputs.is_known(piece.factors):
+            raise InputError("A reply has no factors to be measured with.", "Annotate the corpus first.")
+        return piece
+
+    def _ignored(self, wanted: Sequence[Factors]) -> tuple[str, ...]:
+        """A notice of what was asked for that this model cannot be told."""
+        strange = [
+            name
+            for name in SHORT
+            if name not in self.model_config.factors
+            and any(getattr(plan, name) is not None for plan in wanted)
+        ]
+        return (f"The model {self.model_config.title} is not told: {', '.join(strange)}.",) if strange else ()
+
+
+def _seeds(seed: int, count: int) -> list[int]:
+    """Seeds of several rows; the first ones do not depend on how many there are."""
+    return [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(count)]

@@ -1,0 +1,159 @@
+"""Dialogues as CoMAE reads them (§5.1): tokens, who said them, and the context's acts and tones.
+
+u₁ END u₂ END … u_N END, then START and the reply's words; the reply's END is predicted, never read. START
+carries the reply's factors, so that its first word knows them too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.errors import WeightsError
+from listenwell.generators.chatml import END, START
+from listenwell.labels import ACTS, MECHANISMS, TONES
+from listenwell.papers.comae.config import SLOT_COUNT, SLOTS, ComaeConfig
+from listenwell.runtime.text import Vocabulary
+
+NOTHING = -1
+"""In the place of a label's number: it is not known, or of no use here."""
+OTHER, SELF = 0, 1
+"""The two speakers: everybody else, and who replies."""
+COLUMNS = 4
+"""Of a token: its number, its speaker, and its turn's act and tone."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What stands before a reply."""
+
+    columns: np.ndarray  # (length, COLUMNS) int32
+    notices: tuple[str, ...] = ()
+    """What the user should know, such as that a long text was cut."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One reply with its context, to be learned or measured."""
+
+    columns: np.ndarray  # (length, COLUMNS) int32: context, START, the reply's words
+    context: int
+    """How many of them are the context's."""
+    factors: np.ndarray  # (SLOT_COUNT,) int64: the reply's own; NOTHING where not in use or not known
+    labels: np.ndarray  # (length - context,) int64: the reply's words and END
+    words: int
+    bytes: int
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """(length,) int32."""
+        return self.columns[:, 0]
+
+    @property
+    def weight(self) -> int:
+        """How many tokens are predicted."""
+        return len(self.labels)
+
+
+class Inputs:
+    """Makes a model's inputs.
+
+    Args:
+        vocabulary: the model's.
+        config: which factors are in use.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, config: ComaeConfig) -> None:
+        self.vocabulary, self.config = vocabulary, config
+        try:
+            self.start, self.end = vocabulary.special(START), vocabulary.special(END)
+        except WeightsError:
+            # GPT-2's vocabulary has this one mark, which is the paper's [EOS].
+            self.start = self.end = vocabulary.special("<|endoftext|>")
+
+    def context(self, dialogue: Dialogue, limit: int) -> Context:
+        """The context within a number of tokens: the oldest turns go, then the newest one's first words."""
+        turns = [self._turn(turn, dialogue) for turn in dialogue.turns]
+        kept = turns[self._dropped(turns, limit) :]
+        notices = []
+        if dropped := len(turns) - len(kept):
+            notices.append(f"The talk is long: the {dropped} oldest turns were left out.")
+        if (left_out := len(kept[0]) - limit) > 0:
+            kept[0] = kept[0][left_out:]
+            notices.append(f"The text was too long: its first {left_out} tokens were left out.")
+        return Context(np.concatenate(kept), tuple(notices))
+
+    def piece(self, example: Example, limit: int) -> Piece | None:
+        """A reply with its context within a number of tokens; None if not even the last turn has room."""
+        words = self.vocabulary.encode(example.reply.text)
+        reply = self.reply(words)
+        turns = [self._turn(turn, example.context) for turn in example.context.turns]
+        kept = turns[self._dropped(turns, limit - len(reply)) :]
+        context = np.concatenate(kept)
+        if len(context) + len(reply) > limit:
+            return None
+        return Piece(
+            np.concatenate((context, reply)),
+            len(context),
+            self.numbers(example.reply.factors),
+            np.array([*words, self.end], np.int64),
+            len(example.reply.text.split()),
+            len(example.reply.text.encode("utf-8", "replace")),
+        )
+
+    def reply(self, words: Sequence[int]) -> np.ndarray:
+        """START and the reply's words: (1 + words, COLUMNS) int32."""
+        columns = np.full((1 + len(words), COLUMNS), NOTHING, np.int32)
+        columns[:, 0], columns[:, 1] = [self.start, *words], SELF
+        return columns
+
+    def numbers(self, factors: Factors | None) -> np.ndarray:
+        """A plan or a reply's labels as numbers: (SLOT_COUNT,) int64; NOTHING where there is none."""
+        found = np.full(SLOT_COUNT, NOTHING, np.int64)
+        known = factors or Factors()
+        if known.mechanisms is not None:
+            found[list(SLOTS["mechanisms"])] = [name in known.mechanisms for name in MECHANISMS]
+        if known.act is not None:
+            found[SLOTS["act"]] = ACTS.index(known.act)
+        if known.tone is not None:
+            found[SLOTS["tone"]] = TONES.index(known.tone)
+        unused = sorted(set(range(SLOT_COUNT)) - set(self.config.slots))
+        found[unused] = NOTHING
+        return found
+
+    def is_known(self, numbers: np.ndarray) -> bool:
+        """Whether every factor that is in use has its number."""
+        return all(numbers[slot] != NOTHING for slot in self.config.slots)
+
+    def plan(self, numbers: Sequence[int], emotion: str | None = None) -> Factors:
+        """The plan that numbers stand for; the user's emotion is only carried along."""
+        used = self.config.factors
+        chosen = tuple(name for name, number in zip(MECHANISMS, numbers, strict=False) if number == 1)
+        return Factors(
+            emotion=emotion,
+            mechanisms=chosen if "mechanisms" in used else None,
+            act=ACTS[numbers[SLOTS["act"][0]]] if "act" in used else None,
+            tone=TONES[numbers[SLOTS["tone"][0]]] if "tone" in used else None,
+        )
+
+    def _turn(self, turn: Turn, dialogue: Dialogue) -> np.ndarray:
+        """A context turn's columns, its end mark's too."""
+        words = self.vocabulary.encode(turn.text)
+        columns = np.empty((len(words) + 1, COLUMNS), np.int32)
+        columns[:, 0] = [*words, self.end]
+        columns[:, 1] = SELF if turn.speaker == dialogue.listener else OTHER
+        columns[:, 2:] = self.numbers(turn.factors)[[SLOTS["act"][0], SLOTS["tone"][0]]]
+        return columns
+
+    @staticmethod
+    def _dropped(turns: Sequence[np.ndarray], room: int) -> int:
+        """How many of the oldest turns do not fit; the newest always stays."""
+        length, dropped = sum(map(len, turns)), 0
+        while length > room and dropped < len(turns) - 1:
+            length -= len(turns[dropped])
+            dropped += 1
+        return dropped

@@ -1,0 +1,88 @@
+"""How likely given replies are, and how well their factors are foretold: in training and evaluation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from listenwell.metrics import rank_of_truth
+from listenwell.papers.comae.batch import ComaeBatch, by_length
+from listenwell.papers.comae.config import SLOT_COUNT, SLOTS
+from listenwell.papers.comae.inputs import NOTHING, Piece
+from listenwell.papers.comae.model import ComaeModel, Words, token_losses
+
+GIVEN = ("gold", "predicted", "none")
+"""Which factors a reply's tokens carry: its own, the likeliest ones one after the other, or none."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What was found of each piece, in the order they were given."""
+
+    nll: dict[str, np.ndarray]
+    """By the factors that were given: (pieces,) nats."""
+    ranks: dict[str, np.ndarray]
+    """The true choice's rank in each slot, 1 the best: (pieces, SLOT_COUNT); 0 where there is none. By what
+    stands before a factor in a hierarchy: "gold", the reply's own factors, or "predicted", the likeliest."""
+
+
+def score(
+    model: ComaeModel, pieces: Sequence[Piece], given: Sequence[str] = GIVEN, tokens: int | None = None
+) -> Scores:
+    """Score replies in batches of like length.
+
+    Args:
+        model: any of the family.
+        pieces: the replies with their contexts.
+        given: some of GIVEN; "gold" needs replies whose factors are known.
+        tokens: of a batch at most; what memory allows otherwise.
+    """
+    tokens = tokens or (16_384 if model.device.type == "cuda" else 4_096)
+    nll = {name: np.zeros(len(pieces)) for name in given}
+    ranks = {name: np.zeros((len(pieces), SLOT_COUNT), np.int64) for name in ("gold", "predicted")}
+    with torch.no_grad():
+        for numbers, batch in by_length(pieces, tokens):
+            found = _score_batch(model, batch, given)
+            for name in given:
+                nll[name][numbers] = found.nll[name]
+            for name, own in found.ranks.items():
+                ranks[name][numbers] = own
+    return Scores(nll, ranks)
+
+
+def _score_batch(model: ComaeModel, batch: ComaeBatch, given: Sequence[str]) -> Scores:
+    words = Words.of(batch, model.device)
+    nothing = torch.full_like(words.factors, NOTHING)
+    nll, context = dict[str, np.ndarray](), None
+    for name, plans in (("gold", words.factors), ("none", nothing)):
+        # What stands after a context does not change its last state: any pass gives it.
+        if name in given or (name == "none" and context is None):
+            context, nll[name] = _pass(model, words, plans)
+    foretold = model.decide(context, nothing)
+    if "predicted" in given:
+        _, nll["predicted"] = _pass(model, words, foretold)
+    before = (("gold", words.factors), ("predicted", foretold))
+    return Scores(nll, {name: _ranks(model, context, plans, batch.factors) for name, plans in before})
+
+
+def _pass(model: ComaeModel, words: Words, plans: torch.Tensor) -> tuple[torch.Tensor, np.ndarray]:
+    """The contexts' last states, and each piece's negative log-likelihood: (pieces,) float64."""
+    context, states = model.states(words, plans)
+    losses = token_losses(states, model.output_weights(), words.labels)
+    owners = words.owners.flatten()[words.sources] - 1
+    summed = torch.zeros(len(plans), dtype=torch.float64, device=losses.device)
+    found: np.ndarray = summed.index_add_(0, owners, losses.double()).cpu().numpy()
+    return context, found
+
+
+def _ranks(model: ComaeModel, context: torch.Tensor, before: torch.Tensor, truth: np.ndarray) -> np.ndarray:
+    """The true choices' ranks, 0 where the truth is not known: (pieces, SLOT_COUNT)."""
+    found = np.zeros_like(truth)
+    for name in model.config.factors:
+        scores = model.predict(name, context, before).cpu().numpy()
+        for place, slot in enumerate(SLOTS[name]):
+            known = truth[:, slot] != NOTHING
+            if known.any():
+                found[known, slot] = rank_of_truth(scores[known, place], truth[known, slot])
+    return found

@@ -1,0 +1,1 @@
+"""Factor statistics of annotated corpora (CoMAE §4, MEED2 §3)."""

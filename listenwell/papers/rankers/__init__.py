@@ -1,0 +1,1 @@
+"""Response selectors of the papers: HLSTM, MemNet, DAM, DIM, ensembles and likelihoods."""

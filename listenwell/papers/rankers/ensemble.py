@@ -1,0 +1,132 @@
+"""Several rankers as one: witnesses that err in different ways are worth more together.
+
+P(y|x) ∝ exp(Σ_k w_k s_k(x, y)): the weights are those under which the true replies of the validation pools
+are likeliest, which is a convex problem with as many unknowns as witnesses.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+
+from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_checkpoint
+from listenwell.dialogue import Dialogue
+from listenwell.errors import InputError
+from listenwell.papers.rankers.likelihood import KINDS, Likelihood
+from listenwell.rankers.config import PRECISION
+from listenwell.rankers.scorer import RankerWitness, Witness
+from listenwell.runtime.engines import TORCH
+from listenwell.serialization import Record, build
+
+KIND = "ensemble"
+
+
+@dataclass(frozen=True)
+class EnsembleConfig(Record):
+    """Who is asked, and how much each counts."""
+
+    members: tuple[tuple[str, float], ...]
+    """Folders inside the checkpoint, each a checkpoint itself, and their weights."""
+
+
+class Ensemble:
+    """A weighted sum of witnesses' scores."""
+
+    name = "ensemble"
+
+    def __init__(self, witnesses: Sequence[Witness], weights: Sequence[float]) -> None:
+        if not witnesses or len(witnesses) != len(weights):
+            raise InputError(f"{len(witnesses)} witnesses and {len(weights)} weights.", "Give one for each.")
+        self.witnesses, self.weights = tuple(witnesses), tuple(map(float, weights))
+        said = (f"{witness.key} {weight!r}" for witness, weight in zip(witnesses, self.weights, strict=True))
+        self.key = sha256("\n".join(said).encode()).hexdigest()
+
+    def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
+        """(contexts, replies) float32"""
+        total = np.zeros((len(contexts), len(replies)), np.float32)
+        for witness, weight in zip(self.witnesses, self.weights, strict=True):
+            total += np.float32(weight) * witness.score(contexts, replies)
+        return total
+
+
+def load_witness(
+    folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
+) -> Witness:
+    """Whatever a checkpoint holds: an ensemble, a ranker, or a generator that ranks by likelihood.
+
+    Args:
+        folder: the checkpoint, or a training run that holds one as `best`.
+        weights: the encoder's own folder, where it is not the installed one.
+        engine: of rankers, "torch", which results are measured with, "onnx" or "auto".
+        precision: of onnx, "fp32" or "int8", which is smaller.
+    """
+    saved = open_checkpoint(find_checkpoint(folder))
+    if saved.kind == KIND:
+        return _load_ensemble(saved, weights, engine, precision)
+    if saved.kind in KINDS:
+        return Likelihood.load(saved.folder)
+    return RankerWitness.load(saved.folder, weights, engine, precision)
+
+
+def _load_ensemble(saved: Checkpoint, weights: Path | None, engine: str, precision: str) -> Ensemble:
+    config = build(EnsembleConfig, saved.config())
+    # Only what the checkpoint lists is a member: a name never leads out of its folder.
+    folders = [saved.path(f"{name}/{MANIFEST}").parent for name, _ in config.members]
+    members = [load_witness(folder, weights, engine, precision) for folder in folders]
+    return Ensemble(members, [weight for _, weight in config.members])
+
+
+def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 50) -> np.ndarray:
+    """Weights under which the true replies are likeliest, by Newton's method.
+
+    Args:
+        scores: for each witness (contexts, candidates), the true reply in column 0.
+        ridge: a small pull towards zero on standardized scores, so that witnesses who say the same share.
+        most: steps.
+
+    Returns:
+        (witnesses,) for the scores as they are.
+    """
+    given = np.stack([np.asarray(part, np.float64) for part in scores])  # (witnesses, contexts, candidates)
+    given = given - given.mean(axis=2, keepdims=True)  # a softmax does not see what is added to all
+    spread = given.std(axis=(1, 2))
+    if not np.isfinite(given).all() or (spread == 0).any():
+        raise InputError("A witness gives every reply the same score, or none.", "Leave it out.")
+    given /= spread[:, None, None]
+    weights = np.zeros(len(given))
+    likelihood = _likelihood(given, weights, ridge)
+    for _ in range(most):
+        chances = _chances(given, weights)
+        means = np.einsum("nc,knc->kn", chances, given)
+        slope = (given[:, :, 0] - means).mean(axis=1) - ridge * weights
+        products = np.einsum("nc,knc,lnc->kl", chances, given, given) / given.shape[1]
+        curve = products - means @ means.T / given.shape[1] + ridge * np.eye(len(given))
+        step = np.linalg.solve(curve, slope)
+        # Far from the top a whole step leaps over it, and ever farther: it is halved until it climbs.
+        while (reached := _likelihood(given, weights + step, ridge)) < likelihood:
+            step /= 2
+            if np.abs(step).max() <= 1e-8:
+                break
+        if np.abs(step).max() <= 1e-8:
+            break
+        weights, likelihood = weights + step, reached
+    found: np.ndarray = weights / spread
+    return found
+
+
+def _chances(given: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The softmax over candidates: (contexts, candidates)."""
+    logits = np.einsum("k,knc->nc", weights, given)
+    chances: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    return chances
+
+
+def _likelihood(given: np.ndarray, weights: np.ndarray, ridge: float) -> float:
+    """What is climbed: the true replies' mean log-likelihood, less the ridge."""
+    logits = np.einsum("k,knc->nc", weights, given)
+    highest = logits.max(axis=1)
+    sums = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=1))
+    return float((logits[:, 0] - sums).mean() - ridge * (weights @ weights) / 2)

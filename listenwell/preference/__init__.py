@@ -1,0 +1,1 @@
+"""Learning from preferences: ratings, preference pairs, hard negatives and the reward model."""

@@ -1,0 +1,154 @@
+"""A trained ranker that is asked about dialogues: text in, scores out."""
+
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from listenwell.checkpoint import MANIFEST, open_checkpoint
+from listenwell.dialogue import Dialogue
+from listenwell.errors import CheckpointError
+from listenwell.files import hash_files
+from listenwell.rankers.config import KIND, PRECISION, RankerConfig
+from listenwell.rankers.inputs import Inputs, Text
+from listenwell.rankers.onnx_ranker import load_light_ranker, runs_light
+from listenwell.runtime.engines import ONNX, TORCH, choose_engine
+from listenwell.runtime.weights import HUB_FILES, find_weights
+from listenwell.serialization import build
+
+
+class Witness(Protocol):
+    """Whoever can say how well replies fit."""
+
+    name: str
+    key: str
+    """sha256 over what shapes the scores, also the engine where it is not torch. Not where they are made:
+    those of a GPU and of a CPU differ by rounding only, and share a key."""
+
+    def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
+        """Every reply for every context: (contexts, replies) float32, the higher the better."""
+        ...
+
+
+class Scores(Protocol):
+    """A ranker on some engine: `base.Ranker` on torch, `light.LightRanker` on onnxruntime."""
+
+    @property
+    def gives_vectors(self) -> bool:
+        """Whether replies can be searched by inner product."""
+        ...
+
+    @property
+    def vector_width(self) -> int:
+        """Of the vectors."""
+        ...
+
+    def score_texts(
+        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ) -> np.ndarray:
+        """Every reply for every context: (contexts, replies) float32."""
+        ...
+
+    def reply_vectors(
+        self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """(replies, width) float32"""
+        ...
+
+    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+        """(contexts, width) float32"""
+        ...
+
+
+class RankerWitness:
+    """One ranker of `rankers.RANKERS`.
+
+    Args:
+        ranker: trained, in eval mode.
+        inputs: makes its tokens.
+        name: how results call it.
+        key: names its weights and settings.
+    """
+
+    def __init__(self, ranker: Scores, inputs: Inputs, name: str, key: str) -> None:
+        self.ranker, self.inputs, self.name, self.key = ranker, inputs, name, key
+
+    @classmethod
+    def load(
+        cls, folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
+    ) -> "RankerWitness":
+        """From its checkpoint; with torch on a GPU where there is one.
+
+        Args:
+            folder: the checkpoint.
+            weights: the encoder's own folder, where it is not the installed one.
+            engine: "torch", which results are measured with, "onnx", or "auto": onnxruntime where it is
+                installed and can run the ranker.
+            precision: of onnx, "fp32" or "int8", which is smaller; torch is always exact.
+        """
+        config = build(RankerConfig, open_checkpoint(folder, KIND).config())
+        key = checkpoint_key(folder)
+        if weights is not None:  # the checkpoint's own sums say nothing of another encoder
+            encoder = find_weights(config.base, weights)
+            key = sha256(f"{key} {hash_files(encoder / name for name in HUB_FILES)}".encode()).hexdigest()
+        fits = engine != TORCH and runs_light(config, weights)
+        ranker: Scores
+        if choose_engine(engine, f"The ranker {config.model}", fits) == ONNX:
+            ranker, inputs = load_light_ranker(folder, weights, precision)
+            key = sha256(f"{key} {ONNX} {precision}".encode()).hexdigest()
+        else:
+            ranker, inputs = _with_torch(folder, weights)
+        return cls(ranker, inputs, config.model, key)
+
+    @property
+    def gives_vectors(self) -> bool:
+        """Whether replies can be searched by inner product."""
+        return bool(self.ranker.gives_vectors)
+
+    @property
+    def width(self) -> int:
+        """Of the vectors."""
+        return int(self.ranker.vector_width)
+
+    def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
+        """(contexts, replies) float32"""
+        inputs = self.inputs
+        return self.ranker.score_texts(
+            inputs.contexts(contexts), inputs.personas(contexts), inputs.replies(replies)
+        )
+
+    def reply_vectors(
+        self, replies: Sequence[str], advance: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """(replies, width) float32; their inner products with `context_vectors` are first scores."""
+        self._need_vectors()
+        return self.ranker.reply_vectors(self.inputs.replies(replies), advance)
+
+    def context_vectors(self, contexts: Sequence[Dialogue]) -> np.ndarray:
+        """(contexts, width) float32"""
+        self._need_vectors()
+        return self.ranker.context_vectors(self.inputs.contexts(contexts), self.inputs.personas(contexts))
+
+    def _need_vectors(self) -> None:
+        if not self.gives_vectors:
+            raise CheckpointError(
+                f"The ranker {self.name} gives no vectors for large pools.",
+                "Use a bi-encoder, or CoBERT trained with cobert.vectors.",
+            )
+
+
+def _with_torch(folder: Path, weights: Path | None) -> tuple[Scores, Inputs]:
+    import torch
+
+    from listenwell.rankers.model import load_ranker
+
+    ranker, inputs = load_ranker(folder, weights)
+    return (ranker.cuda() if torch.cuda.is_available() else ranker), inputs
+
+
+def checkpoint_key(folder: Path) -> str:
+    """A name for a checkpoint's contents: its manifest holds the sum of every file."""
+    open_checkpoint(folder)
+    return hash_files([folder / MANIFEST])

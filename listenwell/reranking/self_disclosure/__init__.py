@@ -1,0 +1,1 @@
+"""Replies that tell of a life the listener does not have."""

@@ -1,0 +1,131 @@
+"""Why a request was not answered, in the shape that OpenAI's clients read."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from listenwell.errors import InputError, ListenwellError, UnknownNameError
+from listenwell.serialization import dumps
+
+GONE = 499
+"""The status of a request whose client went away; nobody sees it but the log."""
+_TYPES = {
+    401: "authentication_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "server_error",
+    502: "server_error",
+    503: "overloaded_error",
+}
+_CODES = {
+    400: "bad_request",
+    404: "not_found",
+    405: "method_not_allowed",
+    422: "invalid_value",
+}
+
+
+class Refusal(Exception):
+    """A request that is not answered.
+
+    Args:
+        status: of HTTP.
+        code: one word for programs.
+        message: what is wrong and what to do, for people.
+        retry_after: seconds after which to try again.
+        param: which field is wrong.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        retry_after: float | None = None,
+        param: str | None = None,
+    ) -> None:
+        super().__init__(status, code)
+        self.status, self.code, self.message, self.param = status, code, message, param
+        self.headers: dict[str, str] = {}
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
+        if status == 401:
+            self.headers["WWW-Authenticate"] = "Bearer"
+
+    def content(self) -> dict[str, Any]:
+        """The body of the answer."""
+        return {
+            "error": {
+                "message": self.message,
+                "type": _TYPES.get(self.status, "invalid_request_error"),
+                "param": self.param,
+                "code": self.code,
+            }
+        }
+
+    def response(self) -> Response:
+        """The answer."""
+        return Json(self.content(), self.status, self.headers)
+
+
+class Json(JSONResponse):
+    """JSON that holds any string a user can send, and no NaN."""
+
+    def render(self, content: Any) -> bytes:  # noqa: ANN401
+        """One line."""
+        return dumps(finite(content)).encode()
+
+
+def finite(value: Any) -> Any:  # noqa: ANN401
+    """The same JSON values with null for numbers that JSON cannot hold."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def refusal_of(error: Exception) -> Refusal:
+    """What an error means for the client; an unknown one says nothing of its cause."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, InputError | UnknownNameError):
+        return Refusal(422, "invalid_value", str(error))
+    if isinstance(error, ListenwellError):  # it says nothing of this request
+        status = getattr(error, "status", 503)
+        return Refusal(status, "unavailable", str(error))
+    return Refusal(500, "failed", "Something went wrong here. Try again; if it stays so, tell the operator.")
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every known error in one shape, without repeating what the user sent."""
+
+    async def refuse(_: Request, error: Exception) -> Response:
+        return refusal_of(error).response()
+
+    async def refuse_http(_: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        code = _CODES.get(error.status_code, "refused")
+        answer = Refusal(error.status_code, code, str(error.detail))
+        answer.headers.update(error.headers or {})
+        return answer.response()
+
+    async def refuse_invalid(_: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part != "body")
+        problem = str(first["msg"]).removeprefix("Value error, ")
+        message = f"{where}: {problem}." if where else f"{problem}."
+        return Refusal(422, "invalid_value", message.replace("..", "."), param=where or None).response()
+
+    app.add_exception_handler(Refusal, refuse)
+    app.add_exception_handler(ListenwellError, refuse)
+    app.add_exception_handler(HTTPException, refuse_http)
+    app.add_exception_handler(RequestValidationError, refuse_invalid)

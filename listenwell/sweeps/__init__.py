@@ -1,0 +1,1 @@
+"""Grids of training runs and the aggregation of their results."""

@@ -1,0 +1,74 @@
+"""Batches for the annotators: rows of texts, and for each head which of them it has labels for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from listenwell.annotators.views import Input
+from listenwell.training.batching import Rows, lay_out
+
+
+@dataclass(frozen=True)
+class EarPiece(Input):
+    """One text and what is known of it."""
+
+    targets: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """By head: (labels,) float32, the wanted probabilities."""
+    marks: np.ndarray | None = None
+    """(length, marked heads) int8: 1 where a word shows the head's level, 0 where not, -1 where unknown."""
+    pooled: np.ndarray | None = None
+    """(width,) float32: what the encoder makes of it, where that is known because only heads learn."""
+
+    weight = 1
+
+
+@dataclass(frozen=True)
+class EarBatch(Rows):
+    """Rows of texts with their targets."""
+
+    types: np.ndarray  # (rows, length) int64
+    owners: np.ndarray  # (rows * length,) int64: the text each place belongs to; padding: the number of texts
+    targets: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    """By head: (known,) numbers of the texts it has labels for, and (known, labels) wanted probabilities."""
+    marks: tuple[np.ndarray, np.ndarray] | None
+    """(places,) flat places of words, and (places, marked heads) 0 or 1."""
+    pooled: np.ndarray | None = None
+    """(texts, width), where the encoder need not be run."""
+
+    @property
+    def weight(self) -> int:
+        """How many texts."""
+        return len(self.starts)
+
+
+def collate(
+    pieces: Sequence[EarPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> EarBatch:
+    """Rows of piece numbers as one batch; rows of padding fill up to `height`."""
+    laid = lay_out(pieces, rows, width, height)
+    chosen = [pieces[index] for row in rows for index in row]
+    types = np.zeros(laid.tokens.size, np.int64)
+    owners = np.full(laid.tokens.size, len(chosen), np.int64)
+    known_already = [piece.pooled for piece in chosen if piece.pooled is not None]
+    known: dict[str, tuple[list[int], list[np.ndarray]]] = {}
+    places, marks = list[np.ndarray](), list[np.ndarray]()
+    for number, (start, piece) in enumerate(zip(laid.starts, chosen, strict=True)):
+        types[start : start + len(piece)] = piece.types
+        owners[start : start + len(piece)] = number
+        for head, target in piece.targets.items():
+            numbers, wanted = known.setdefault(head, ([], []))
+            numbers.append(number)
+            wanted.append(target)
+        if piece.marks is not None:
+            words = np.flatnonzero(piece.marks[:, 0] >= 0)
+            places.append(start + words)
+            marks.append(piece.marks[words])
+    return EarBatch(
+        **vars(laid),
+        types=types.reshape(laid.tokens.shape),
+        owners=owners,
+        targets={head: (np.array(n), np.stack(wanted)) for head, (n, wanted) in known.items()},
+        marks=(np.concatenate(places), np.concatenate(marks)) if places else None,
+        pooled=np.stack(known_already) if len(known_already) == len(chosen) > 0 else None,
+    )

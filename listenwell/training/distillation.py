@@ -1,0 +1,79 @@
+"""What teachers think of the training texts, mixed into their targets (Hinton et al. 2015)."""
+
+import hashlib
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from listenwell.annotators.config import EarConfig, probabilities
+from listenwell.annotators.inference import hear
+from listenwell.annotators.model import load_ear
+from listenwell.annotators.sources import Labelled
+from listenwell.annotators.views import encode_views
+from listenwell.recipe import read_recipe
+from listenwell.training.classifier_batch import EarPiece
+from listenwell.training.recipe import TrainRecipe, settings_of
+
+
+def with_teachers(
+    texts: Sequence[tuple[Labelled, EarPiece]],
+    recipe: TrainRecipe,
+    learning: Collection[str],
+    device: torch.device,
+) -> list[EarPiece]:
+    """The pieces with targets between what is known and what the teachers think.
+
+    A teacher that learned without a part of the data speaks for that part alone.
+
+    Args:
+        texts: each text as it was read, and as the student reads it.
+        recipe: names the teachers and their share.
+        learning: the student's heads that learn.
+        device: where the teachers run.
+    """
+    settings = settings_of(recipe)
+    thoughts: list[dict[str, list[np.ndarray]]] = [{} for _ in texts]
+    for folder in settings.teachers:
+        left_out = settings_of(read_recipe(TrainRecipe, folder / "recipe.yaml")).leave_out
+        places = [
+            place
+            for place, (item, _) in enumerate(texts)
+            if left_out is None or is_left_out(item.group, left_out)
+        ]
+        ear, vocabulary = load_ear(folder, _weights_of(folder, recipe))
+        inputs = encode_views(vocabulary, [texts[place][0].view for place in places], ear.config.limit)
+        heard = hear(ear.to(device), inputs)
+        for head in set(ear.config.heads) & set(learning):
+            found = probabilities(heard.logits(head), head, ear.config.temperature(head))
+            for place, row in zip(places, found.astype(np.float32), strict=True):
+                if head in texts[place][1].targets or settings.spread:
+                    thoughts[place].setdefault(head, []).append(row)
+    return [
+        replace(piece, targets=_mixed(piece, thought, settings.teacher_share))
+        for (_, piece), thought in zip(texts, thoughts, strict=True)
+    ]
+
+
+def _mixed(piece: EarPiece, thought: dict[str, list[np.ndarray]], share: float) -> dict[str, np.ndarray]:
+    """The mean of the teachers' thoughts, as `share` of the target where a label is known."""
+    targets = dict(piece.targets)
+    for head, rows in thought.items():
+        mean: np.ndarray = np.mean(rows, axis=0)
+        known = piece.targets.get(head)
+        targets[head] = mean if known is None else (1 - share) * known + share * mean
+    return targets
+
+
+def _weights_of(teacher: Path, recipe: TrainRecipe) -> Path | None:
+    """The user's own base weights, where a teacher has the same base."""
+    config = EarConfig.from_json((teacher / "config.json").read_text(encoding="utf-8"))
+    return recipe.weights if config.base == recipe.base else None
+
+
+def is_left_out(group: str, part: tuple[int, int]) -> bool:
+    """Whether a group falls into part `part[0]` of `part[1]`, by a hash of its name."""
+    number, parts = part
+    return int(hashlib.sha256(group.encode("utf-8", "replace")).hexdigest()[:8], 16) % parts == number

@@ -1,0 +1,149 @@
+import json
+
+import pytest
+
+from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.errors import InputError
+from listenwell.evaluation.factor_prediction import (
+    Foretold,
+    after_right,
+    against,
+    before,
+    foretell,
+    measure_planning,
+    planning_conditions,
+    read_foretold,
+    write_foretold,
+)
+from tests.evaluation.fake_speaker import PLAN, FakeSpeaker
+
+YES, NO = True, False
+
+
+def told(name, mechanisms, act, tone=None):
+    """What was foretold: pairs (true, said) of the three mechanisms, ranks of act and tone."""
+    ranks = {"act": act} | ({"tone": tone} if tone else {})
+    return Foretold(name, tuple(ranks.items()), mechanisms)
+
+
+RIGHT, WRONG = ((YES, YES), (NO, NO), (NO, NO)), ((YES, YES), (NO, YES), (NO, NO))
+FOUR = [
+    told("a", RIGHT, 1, 1),
+    told("b", RIGHT, 2, 1),
+    told("c", RIGHT, 5, 2),
+    told("d", WRONG, 1, 4),
+]
+
+
+def test_the_next_factor_where_the_one_before_it_was_foretold():
+    found = measure_planning(FOUR)
+    # Mechanisms are right in three of four; among those the act is first once, among three twice.
+    assert found["cm_exact"] == found["da_share"] == 75
+    assert found["da_hits_1_after"] == pytest.approx(100 / 3)
+    assert found["da_hits_3_after"] == pytest.approx(200 / 3)
+    # The act is right of a and d: the tone is first in one, in neither beyond three but d.
+    assert found["em_share"] == 50
+    assert found["em_hits_1_after"] == found["em_hits_3_after"] == 50
+
+
+def test_the_next_factor_over_all_replies():
+    found = measure_planning(FOUR)
+    assert (found["da_hits_1"], found["da_hits_3"]) == (50, 75)
+    assert (found["em_hits_1"], found["em_hits_3"]) == (50, 75)
+    assert "da_first" not in found
+
+
+def test_each_mechanism_has_accuracy_and_macro_f1():
+    found = measure_planning(FOUR)
+    assert (found["er_accuracy"], found["ip_accuracy"], found["ex_accuracy"]) == (100, 75, 100)
+    # IP: "no" is true four times and said three times, all right: F1 6/7; "yes" is said once, wrongly: 0.
+    assert found["ip_f1"] == pytest.approx(100 * (6 / 7) / 2)
+    assert found["er_f1"] == 50  # "no" never occurs: it pulls the mean down, as scikit-learn has it
+
+
+def test_with_the_other_model_of_the_pair_both_must_be_right():
+    other = [told("a", RIGHT, 1), told("b", WRONG, 1), told("c", RIGHT, 1), told("d", RIGHT, 1)]
+    found = measure_planning(FOUR, other)
+    assert found["cm_exact"] == 75 and found["da_share"] == 50  # a and c
+    assert (found["da_hits_1_after"], found["da_hits_3_after"]) == (50, 50)
+    said = against(FOUR, other, "CM ‖ DA")
+    assert said == {"DA against CM ‖ DA": "0 won, 1 lost, sign test p 1"}
+    assert "by this model and by CM ‖ DA" in planning_conditions(FOUR, "CM ‖ DA")["given"]
+
+
+def test_models_on_other_replies_cannot_be_paired():
+    with pytest.raises(InputError, match="different replies"):
+        measure_planning(FOUR, FOUR[:3])
+
+
+def test_what_stands_before_a_factor_depends_on_what_the_speaker_has():
+    assert (before(FOUR[0], "act"), before(FOUR[0], "tone")) == ("mechanisms", "act")
+    only = Foretold("a", (("tone", 1),), RIGHT)
+    assert before(only, "tone") == "mechanisms"
+    alone = Foretold("a", (("act", 1),))
+    assert before(alone, "act") is None and after_right([alone], "act") is None
+    assert measure_planning([alone]) == {"da_first": 100, "da_hits_1": 100, "da_hits_3": 100}
+
+
+def test_nothing_right_gives_a_share_and_no_hits():
+    found = measure_planning([told("a", WRONG, 1)])
+    assert found["da_share"] == 0 and "da_hits_1_after" not in found
+
+
+def test_a_speaker_is_asked_for_each_factor_given_the_true_ones_before():
+    class Noted(FakeSpeaker):
+        def chances(self, dialogue, given):
+            self.given = [*getattr(self, "given", []), given]
+            return super().chances(dialogue, given)
+
+    speaker = Noted()
+    context = Dialogue((Turn("speaker", "I lost my dog."),))
+    (found,) = foretell(speaker, [("x", Example(context, Turn("listener", "How?")), PLAN)])
+    assert speaker.given == [
+        Factors(),
+        Factors(emotion="sad"),
+        Factors(emotion="sad", mechanisms=("exploration",)),
+        Factors(emotion="sad", mechanisms=("exploration",), act="questioning"),
+        PLAN,
+    ]
+    assert dict(found.ranks) == {"emotion": 2, "act": 2, "tone": 1}
+    assert found.mechanisms == ((NO, NO), (NO, NO), (YES, YES))
+    assert measure_planning([found])["emotion_hits_1"] == 0
+    assert measure_planning([found])["emotion_hits_5"] == 100
+
+
+def test_a_speaker_without_some_factors_is_not_measured_by_them():
+    class Acts(FakeSpeaker):
+        def chances(self, dialogue, given):
+            found = super().chances(dialogue, given)
+            return {level: row for level, row in found.items() if level == "act"}
+
+    example = Example(Dialogue((Turn("speaker", "Hi."),)), Turn("listener", "Yes?"))
+    assert foretell(Acts(), [("x", example, PLAN)]) == [Foretold("x", (("act", 2),))]
+
+
+def test_a_speaker_may_answer_for_the_next_factor_alone():
+    class Next(FakeSpeaker):
+        def chances(self, dialogue, given):
+            return dict(list(super().chances(dialogue, given).items())[:1])
+
+    example = Example(Dialogue((Turn("speaker", "Hi."),)), Turn("listener", "Yes?"))
+    asked = [("x", example, PLAN)]
+    assert foretell(Next(), asked) == foretell(FakeSpeaker(), asked)
+
+
+def test_what_was_foretold_goes_to_a_file_and_back(tmp_path):
+    file = tmp_path / "planning.jsonl"
+    write_foretold(FOUR, file)
+    assert read_foretold(file) == FOUR
+    assert json.loads(file.read_text().splitlines()[0])["ranks"] == {"act": 1, "tone": 1}
+    file.write_text("{}\n")
+    with pytest.raises(InputError, match="holds no plans"):
+        read_foretold(file)
+    with pytest.raises(InputError, match="There is no file"):
+        read_foretold(tmp_path / "none")
+
+
+def test_no_plans_is_an_error():
+    with pytest.raises(InputError, match="no plans to measure"):
+        measure_planning([])

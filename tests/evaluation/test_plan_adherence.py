@@ -1,0 +1,59 @@
+import pytest
+
+from listenwell.dialogue import Dialogue, Factors, Turn
+from listenwell.errors import InputError
+from listenwell.evaluation.plan_adherence import agreement, measure_realization
+from tests.evaluation.fake_speaker import FakeReaders
+
+ER, EX = "emotional_reaction", "exploration"
+
+
+def factors(mechanisms, act, tone):
+    return Factors(mechanisms=mechanisms, act=act, tone=tone)
+
+
+PLANS = [
+    factors((ER,), "consoling", "caring"),
+    factors((ER, EX), "questioning", "caring"),
+    factors((), "questioning", "joy"),
+    factors((EX,), "agreeing", "neutral"),
+]
+READ = [
+    factors((ER,), "consoling", "caring"),
+    factors((ER,), "questioning", "sadness"),
+    factors((), "questioning", "joy"),
+    factors((EX,), "others", "joy"),
+]
+
+
+def test_a_factor_is_realized_where_it_is_read_again():
+    # CM: one of two mechanisms is a miss; DA and EM miss once and twice; the first and third are whole.
+    assert agreement(PLANS, READ) == {
+        "cm_realized": 75,
+        "da_realized": 75,
+        "em_realized": 50,
+        "all_realized": 50,
+    }
+
+
+def test_factors_that_no_plan_decides_are_left_out():
+    partly = [Factors(act="consoling"), Factors(act="questioning"), Factors(), Factors(act="agreeing")]
+    assert agreement(partly, READ) == {"da_realized": pytest.approx(200 / 3)}
+    with pytest.raises(InputError, match="No reply has a plan"):
+        agreement([Factors()] * 4, READ)
+
+
+def test_what_was_not_read_is_an_error():
+    with pytest.raises(InputError, match="was not read"):
+        agreement(PLANS[:1], [Factors(act="consoling")])
+
+
+def test_replies_are_read_with_the_turn_they_answer_and_nothing_known():
+    readers = FakeReaders({"a": READ[0], "b": READ[1]})
+    known = Turn("speaker", "post", Factors(act="wishing"))
+    contexts = [Dialogue((Turn("listener", "before"), known)), Dialogue((Turn("speaker", "other"),))]
+    found = measure_realization(PLANS[:2], contexts, ["a", "b"], readers)
+    assert found == {"cm_realized": 50, "da_realized": 100, "em_realized": 50, "all_realized": 50}
+    assert readers.seen == [("post", "a"), ("other", "b")]
+    with pytest.raises(InputError, match="do not pair up"):
+        measure_realization(PLANS[:2], contexts, ["a"], readers)

@@ -1,0 +1,39 @@
+import pytest
+
+from listenwell.errors import InputError, UnknownNameError
+from listenwell.papers.comae.config import ComaeConfig
+from tests.generators.comae.talks import FAMILY
+
+
+def test_the_family_goes_by_the_papers_names():
+    assert [config.title for config in FAMILY] == [
+        "vanilla", "+CM", "+DA", "+EM",
+        "CM ‖ DA", "CM ‖ EM", "DA ‖ EM", "CM ‖ DA ‖ EM",
+        "CM → DA", "CM → EM", "DA → EM", "CM → DA → EM",
+    ]  # fmt: skip
+
+
+def test_the_slots_in_use():
+    assert ComaeConfig().slots == (0, 1, 2, 3, 4)
+    assert ComaeConfig(factors=("act", "tone")).slots == (3, 4)
+    assert ComaeConfig(factors=()).slots == ()
+
+
+def test_it_is_written_and_read():
+    config = ComaeConfig(factors=("tone",), hierarchical=False, weight=0.5, pace=10)
+    assert ComaeConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        ({"factors": ("tone", "emotoin")}, UnknownNameError, "emotoin"),
+        ({"factors": ("act", "act")}, InputError, "Name each factor once"),
+        ({"weight": -1.0}, InputError, r"comae.weight is -1"),
+        ({"pace": 0.0}, InputError, r"comae.pace is 0"),
+        ({"weight": float("nan")}, InputError, "nan"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, error, said):
+    with pytest.raises(error, match=said):
+        ComaeConfig(**settings)

@@ -1,0 +1,14 @@
+"""Replies that are too short."""
+
+import pytest
+
+from listenwell.reranking.brief import ENOUGH, brief
+
+
+@pytest.mark.parametrize(
+    ("reply", "missing"),
+    [("Good luck.", 1 - 2 / ENOUGH), ("", 1.0), ("one two three four five six seven eight nine", 0.0)],
+)
+def test_words_that_are_missing(reply, missing):
+    assert brief(reply) == pytest.approx(missing)
+    assert brief(f"{reply} and so on and on and on and on it goes") == 0.0

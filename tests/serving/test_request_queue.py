@@ -1,0 +1,226 @@
+import asyncio
+import threading
+import time
+
+import httpx2
+import pytest
+
+from listenwell.serving.api_errors import Refusal
+from listenwell.serving.batching import answer_all
+from listenwell.serving.request_queue import Line
+from tests.serving.fake import FakeListener, fake_app, fake_settings, running, wait_until
+
+
+def lined_up(scenario, **settings):
+    """Run a scenario with a line whose work doubles numbers and notes its batches, and the load of each."""
+    batches, release = [], threading.Event()
+    loads = settings.pop("loads", [])
+    release.set()
+
+    def work(kind, requests, load):
+        assert release.wait(10)
+        batches.append((kind, list(requests)))
+        loads.append(load)
+        if kind == "broken":
+            raise RuntimeError
+        return [ValueError() if one < 0 else 2 * one for one in requests]
+
+    async def run():
+        line = Line(work, **({"room": 10, "batch": 3} | settings))
+        line.open()
+        result = await scenario(line, release)
+        release.set()
+        await line.close()
+        return result
+
+    return asyncio.run(run()), batches
+
+
+def test_those_who_come_together_are_answered_together_in_order():
+    async def scenario(line, release):
+        places = [line.enter("a", number) for number in range(5)]
+        return await asyncio.gather(*(place.result for place in places))
+
+    loads = []
+    results, batches = lined_up(scenario, loads=loads)
+    assert results == [0, 2, 4, 6, 8]
+    assert batches == [("a", [0, 1, 2]), ("a", [3, 4])]
+    assert loads == [5, 2]  # those who wait are counted, too
+
+
+def test_a_batch_waits_a_moment_for_others():
+    async def scenario(line, release):
+        first = line.enter("a", 1)
+        await asyncio.sleep(0.02)
+        second = line.enter("a", 2)
+        return await asyncio.gather(first.result, second.result)
+
+    assert lined_up(scenario, gather=0.1)[1] == [("a", [1, 2])]
+    assert lined_up(scenario, gather=0.0)[1] == [("a", [1]), ("a", [2])]
+
+
+def test_kinds_are_not_mixed_and_the_oldest_goes_first():
+    async def scenario(line, release):
+        places = [line.enter(kind, 1) for kind in "abab"]
+        await asyncio.gather(*(place.result for place in places))
+
+    assert lined_up(scenario)[1] == [("a", [1, 1]), ("b", [1, 1])]
+
+
+def test_a_full_line_refuses_and_says_when_to_come_back():
+    async def scenario(line, release):
+        release.clear()
+        places = [line.enter("a", 0)]
+        await asyncio.sleep(0.05)  # it is running, and waits no more
+        places += [line.enter("a", number) for number in range(2)]
+        with pytest.raises(Refusal) as refused:
+            line.enter("a", 9)
+        assert line.leave(places[1])
+        places.append(line.enter("a", 7))  # the place is free again
+        release.set()
+        await asyncio.gather(places[0].result, *(place.result for place in places[2:]))
+        return refused.value
+
+    refusal, batches = lined_up(scenario, room=2)
+    assert refusal.status == 503
+    assert int(refusal.headers["Retry-After"]) >= 1
+    assert batches == [("a", [0]), ("a", [1, 7])]
+
+
+def test_who_shares_a_place_does_not_lose_it():
+    async def scenario(line, release):
+        release.clear()
+        line.enter("a", 0)
+        await asyncio.sleep(0.05)
+        place = line.enter("a", 1)
+        place.watchers += 1
+        assert not line.leave(place)
+        assert line.waiting == 1
+        assert line.leave(place)
+        assert line.waiting == 0
+
+    lined_up(scenario)
+
+
+def test_an_error_reaches_only_its_own_place():
+    async def scenario(line, release):
+        places = [line.enter("a", number) for number in (1, -1, 2)]
+        return await asyncio.gather(*(place.result for place in places), return_exceptions=True)
+
+    results, _ = lined_up(scenario)
+    assert (results[0], results[2]) == (2, 4)
+    assert isinstance(results[1], ValueError)
+
+
+def test_work_that_breaks_does_not_stop_the_line():
+    async def scenario(line, release):
+        broken = line.enter("broken", 1)
+        with pytest.raises(RuntimeError):
+            await broken.result
+        return await line.enter("a", 4).result
+
+    assert lined_up(scenario)[0] == 8
+
+
+def test_closing_finishes_who_waits():
+    async def scenario(line, release):
+        places = [line.enter("a", number) for number in range(7)]
+        await line.close()
+        return [place.result.result() for place in places]
+
+    assert lined_up(scenario)[0] == [0, 2, 4, 6, 8, 10, 12]
+
+
+def asked(*texts):
+    from listenwell.dialogue import Dialogue, Turn
+    from listenwell.listener import Asked
+
+    return [Asked(Dialogue((Turn("speaker", text),)), None, number) for number, text in enumerate(texts)]
+
+
+def test_one_that_fails_does_not_spoil_the_batch():
+    listener = FakeListener()
+    first, second, third = answer_all(listener, asked("a", "FAIL", "b"))
+    assert (first.text, third.text) == ("You said: a", "You said: b")
+    assert isinstance(second, RuntimeError)
+    assert listener.batches == [3, 1, 1, 1]  # all at once, then each alone
+
+
+def test_a_listener_that_cannot_answer_several_is_asked_one_by_one():
+    class OneByOne:
+        plan = None
+
+        def reply(self, said, *, want, seed):
+            return f"{said.turns[-1].text}/{seed}"
+
+    assert answer_all(OneByOne(), asked("a", "b")) == ["a/0", "b/1"]
+
+
+def test_users_at_once_share_batches(make_client):
+    listener = FakeListener(seconds=0.1)
+    with running(fake_app(fake_settings(gather=0.05), listener)) as url:
+        results = []
+        threads = [
+            threading.Thread(target=lambda n=n: results.append(_reply(url, f"user {n}"))) for n in range(8)
+        ]
+        begin = time.monotonic()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(results) == [f"You said: user {number}" for number in range(8)]
+    assert max(listener.batches) >= 4
+    assert time.monotonic() - begin < 8 * 0.1 + 5
+
+
+def test_a_full_queue_answers_503_with_retry_after():
+    hold = threading.Event()
+    listener = FakeListener(hold=hold)
+    app = fake_app(fake_settings(limits={"queue": 1, "batch": 1}), listener)
+    line = app.state.service
+    with running(app) as url:
+        threads = []
+        for number in range(2):
+            threads.append(threading.Thread(target=_reply, args=(url, f"{number}")))
+            threads[-1].start()
+            wait_until(lambda n=number: (line.line.running, line.line.waiting) == (1, n))
+        for path, body in (("/api/reply", {"text": "c"}), ("/api/reply", {"text": "c", "stream": True})):
+            answer = httpx2.post(url + path, json=body)
+            assert answer.status_code == 503
+            assert int(answer.headers["Retry-After"]) >= 1
+            assert answer.json()["error"]["code"] == "queue_full"
+        hold.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ["/api/reply", "/v1/chat/completions", "/api/conversations/{id}/messages"])
+def test_a_client_that_goes_away_frees_its_place(path, stream, tmp_path):
+    hold = threading.Event()
+    listener = FakeListener(hold=hold)
+    app = fake_app(fake_settings(store=str(tmp_path / "talks"), limits={"batch": 1}), listener)
+    service = app.state.service
+    with running(app) as url, httpx2.Client(base_url=url) as client:
+        first = threading.Thread(target=_reply, args=(url, "first"))
+        first.start()
+        wait_until(lambda: service.line.running == 1)
+        id = client.post("/api/conversations", json={}).json()["id"]
+        body = {"text": "impatient", "stream": stream}
+        if path.startswith("/v1"):
+            body = {"model": "fake", "messages": [{"role": "user", "content": "impatient"}], "stream": stream}
+        with (
+            pytest.raises(httpx2.ReadTimeout),
+            client.stream("POST", path.format(id=id), json=body, timeout=0.3) as answer,
+        ):
+            wait_until(lambda: service.line.waiting == 1)
+            list(answer.iter_lines())
+        client.close()
+        wait_until(lambda: service.line.waiting == 0)
+        hold.set()
+        first.join()
+    assert [talk.turns[-1].text for talk in listener.seen] == ["first"]
+
+
+def _reply(url, text):
+    return httpx2.post(f"{url}/api/reply", json={"text": text}, timeout=20).json()["reply"]

@@ -1,0 +1,137 @@
+import hashlib
+import math
+from dataclasses import replace
+
+import pytest
+
+from listenwell.errors import InputError, RecipeError
+from listenwell.evaluation.report.tables import condition_grid, figure_grids, read_results
+from listenwell.recipe import write_recipe
+from listenwell.results.store import read_result, write_result
+from listenwell.sweeps.aggregate import gather, row_result
+from listenwell.sweeps.grid import read_plans
+from tests.training.study_helpers import STUDY, finish, made_up, write_study
+
+
+@pytest.fixture
+def plan(tmp_path):
+    (plan,) = read_plans([write_study(tmp_path / "studies")], tmp_path / "runs")
+    return plan
+
+
+def finish_all(plan, **changes):
+    for run in plan.runs:
+        finish(
+            run, {("4 numbers", 1): 10.0, ("4 numbers", 2): 14.0}.get((run.row, run.seed), 50.0), **changes
+        )
+
+
+def test_a_row_is_the_mean_of_its_seeds_with_their_spread(plan, tmp_path):
+    finish_all(plan)
+    done = gather([plan], tmp_path / "results")
+    assert [file.name for file in done.files] == ["topic-4-numbers.json", "topic-8-numbers.json"]
+    assert done.lacking == ()
+    four, eight = map(read_result, done.files)
+    assert dict(four.metrics) == {"accuracy": 12.0, "nll": 3.0}
+    # Sample standard deviation: ((10 − 12)² + (14 − 12)²) / (2 − 1) = 8.
+    assert dict(four.spreads) == {"accuracy": pytest.approx(math.sqrt(8)), "nll": 0.0}
+    assert (four.task, four.system, four.seed, four.count) == ("topic", "4 numbers", None, 3)
+    assert dict(four.conditions) == {"model": "bag", "steps": "100 to 200", "seeds": "1, 2"}
+    both = "1" * 64 + "\n" + "2" * 64
+    assert four.checkpoint == hashlib.sha256(both.encode()).hexdigest()
+    assert four.command == "listenwell study study.yaml --only '4 numbers'"
+    assert (four.commit, four.machine, four.time) == ("abc", "a GPU", "2026-01-02T00:00:00Z")
+    assert (dict(four.units), dict(four.versions)) == ({"accuracy": "percent"}, {"torch": "2.0"})
+    assert eight.metric("accuracy") == 50.0
+
+
+def test_the_page_shows_what_was_gathered(plan, tmp_path):
+    finish_all(plan)
+    gather([plan], tmp_path / "results")
+    results = read_results(tmp_path / "results")
+    grid = figure_grids("topic", results, ())[0]
+    assert grid.rows[0] == ("4 numbers", "ours", "3", "12.00 ± 2.83")
+    row = condition_grid("topic", results).rows[0]
+    assert "seeds: 1, 2" in row[2] and row[3] == "–"
+
+
+def test_the_study_names_the_table(tmp_path):
+    file = write_study(tmp_path, STUDY.replace("name: sizes", "name: sizes\ntable: bag sizes"))
+    (plan,) = read_plans([file], tmp_path / "runs")
+    finish_all(plan)
+    (written,) = gather([plan], tmp_path / "results", ["8 numbers"]).files
+    assert written.name == "bag-sizes-8-numbers.json"
+    assert read_result(written).task == "bag sizes"
+
+
+def test_the_command_keeps_a_place_that_is_relative(tmp_path, monkeypatch):
+    write_study(tmp_path / "studies")
+    monkeypatch.chdir(tmp_path)
+    (plan,) = read_plans([(tmp_path / "studies" / "study.yaml").relative_to(tmp_path)])
+    assert row_result(plan, "8 numbers", {1: made_up(1, 5.0)}).command.startswith(
+        "listenwell study studies/study.yaml --only"
+    )
+
+
+def test_missing_seeds_are_an_error_that_names_them(plan, tmp_path):
+    finish(plan.runs[0], 10.0)
+    with pytest.raises(InputError, match=r"4 numbers, seed 2; sizes: 8 numbers, seed 1, 2\..*--partial"):
+        gather([plan], tmp_path / "results")
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_part_says_so_in_its_conditions(plan, tmp_path):
+    finish(plan.runs[0], 10.0)
+    done = gather([plan], tmp_path / "results", partial=True)
+    assert done.lacking == ("sizes: 4 numbers, seed 2", "sizes: 8 numbers, seed 1, 2")
+    (file,) = done.files
+    result = read_result(file)
+    assert dict(result.conditions)["seeds"] == "1 alone, of 2 planned"
+    assert (result.seed, result.spreads, result.metric("accuracy")) == (1, (), 10.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"conditions": (("model", "ear"),)}, "'model' differs.*seed 1: bag; seed 2: ear"),
+        ({"conditions": (("model", "bag"), ("pool", "x"))}, "'pool' differs.*seed 1: –; seed 2: x"),
+        ({"count": 4}, "'count' differs"),
+        ({"data": "e"}, "'data' differs"),
+        ({"split": "valid"}, "'split' differs"),
+        ({"corpus": "other"}, "'corpus' differs"),
+        ({"task": "other"}, "'task' differs"),
+        ({"metrics": (("accuracy", 1.0),)}, "'metrics' differs"),
+    ],
+)
+def test_what_differs_between_seeds_is_named(plan, changes, message):
+    with pytest.raises(InputError, match=rf"sizes: 4 numbers: {message}"):
+        row_result(plan, "4 numbers", {1: made_up(1, 1.0), 2: made_up(2, 2.0, **changes)})
+
+
+def test_different_surroundings_are_mixed_not_hidden(plan):
+    other = made_up(2, 2.0, commit="", machine="a CPU", versions=(("torch", "3.0"), ("peft", "1")))
+    result = row_result(plan, "4 numbers", {2: other, 1: made_up(1, 1.0)})
+    assert result.commit == "mixed: abc, unknown"
+    assert result.machine == "mixed: a GPU, a CPU"
+    assert dict(result.versions) == {"torch": "mixed: 2.0, 3.0", "peft": "mixed: none, 1"}
+    bare = replace(made_up(1, 1.0), checkpoint=None)
+    assert row_result(plan, "4 numbers", {1: bare}).checkpoint is None
+
+
+def test_runs_of_another_recipe_are_not_gathered(plan, tmp_path):
+    finish_all(plan)
+    run = plan.runs[1]
+    write_recipe(replace(run.recipe, dropout=0.9), run.recipe.output / "recipe.yaml")
+    with pytest.raises(RecipeError, match=r"8 numbers, seed 1: .* another recipe"):
+        gather([plan], tmp_path / "results")
+
+
+def test_a_file_of_another_row_is_not_replaced(plan, tmp_path):
+    finish_all(plan)
+    taken = tmp_path / "results" / "topic-4-numbers.json"
+    write_result(made_up(1, 1.0, system="4 Numbers!"), taken)
+    with pytest.raises(InputError, match=r"holds the row '4 Numbers!'"):
+        gather([plan], tmp_path / "results")
+    write_result(made_up(1, 1.0, system="4 numbers"), taken)
+    gather([plan], tmp_path / "results")
+    assert read_result(taken).metric("accuracy") == 12.0

@@ -1,0 +1,119 @@
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file
+
+from listenwell.checkpoint import open_checkpoint
+from listenwell.dialogue import Factors
+from listenwell.errors import RecipeError
+from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.preference.pairs import share_of_talks
+from listenwell.runtime.names import ADAPTER, VOICE
+from listenwell.training.loop import Trainer
+from listenwell.training.recipe import OptimizerRecipe
+from listenwell.training.run import train
+from listenwell.training.soft_prompt import VoiceTask
+from tests.training.helpers import resumed_at
+from tests.training.preference_helpers import HELD_OUT, changed, make_home, pairs, preference_recipe
+from tests.training.test_planned import annotated
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory, tiny_llama):
+    return make_home(tmp_path_factory.mktemp("voice"), tiny_llama)
+
+
+@pytest.fixture
+def recipe(tmp_path, home, tiny_llama):
+    found = preference_recipe(tmp_path / "run", home, tiny_llama, model="voice")
+    fast = replace(found, optimizer=OptimizerRecipe(1e-1), epochs=20, validate_every=20)
+    return changed(fast, voice=4, nll=0.1)
+
+
+def test_a_voice_stands_before_the_plan_of_both_replies(recipe):
+    task = VoiceTask.prepare(recipe, CPU)
+    for pair in task.pieces():
+        for side in (pair.chosen, pair.rejected):
+            first = len(side) - side.weight
+            assert side.tokens[first - 8 : first - 4].tolist() == task._voice.tolist()
+            assert not side.targets[:first].any() and side.targets[first:].all()
+    trained = [name for name, value in task.model.named_parameters() if value.requires_grad]
+    assert [name.rsplit(".", 1)[-1] for name in trained] == ["rows"]
+    # Gains are counted from the speaker without it, which finds the same replies more likely at first.
+    assert task.measure("valid")["preference_margin"] != 0
+
+
+def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, monkeypatch):
+    monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
+    trainer = Trainer(recipe)
+    before = trainer.task.measure("valid")
+    after = trainer.run()
+    assert after["preference_accuracy"] > max(80, before["preference_accuracy"])
+    assert after["preference_loss"] < 0.9 * before["preference_loss"]
+    for name in ("perplexity_by_token", "perplexity_by_token_unplanned", "plan_nll"):
+        assert after[name] == pytest.approx(before[name], rel=1e-5)
+    saved, start = open_checkpoint(recipe.output / "best"), open_checkpoint(home / "start" / "best")
+    assert saved.sums[ADAPTER] == start.sums[ADAPTER]
+    assert load_file(saved.path(VOICE))["rows"].dtype == np.float16
+    # What was learned is what speaks: of the pairs held out, the better reply gained more.
+    config = PlannedConfig(plans=1, candidates=1)
+    voiced, silent = Speaker.load(config, recipe.output), Speaker.load(config, home / "start")
+    gained = []
+    for pair in pairs():
+        if share_of_talks(pair) < HELD_OUT:
+            likely = []
+            for speaker in (voiced, silent):
+                at = speaker._starts.before(
+                    speaker._prompts([pair.context])[0].tokens, speaker.runtime.voice, pair.plan
+                )
+                words = [speaker._layout.words(text) for text in (pair.chosen, pair.rejected)]
+                likely.append(speaker.runtime.log_likelihoods(at, words))
+            gained.append(likely[0][0] - likely[1][0] > likely[0][1] - likely[1][1])
+    assert 100 * np.mean(gained) == pytest.approx(after["preference_accuracy"], abs=100 / len(gained))
+    context = next(iter(annotated(1))).examples()
+    talk = next(iter(context)).context
+    assert voiced.plan(talk, None, Factors(), 1) == silent.plan(talk, None, Factors(), 1)
+
+
+def test_another_round_begins_with_the_voice_that_is_there(recipe, tmp_path):
+    Trainer(recipe).run()
+    best = recipe.output / "best"
+    again = replace(recipe, output=tmp_path / "again", pairs=replace(recipe.pairs, start=best))
+    task = VoiceTask.prepare(again, CPU)
+    rows = task._base().get_input_embeddings().rows.detach().half().numpy()
+    np.testing.assert_array_equal(rows, load_file(best / VOICE)["rows"])
+    with pytest.raises(RecipeError, match=r"voice of 4 tokens.*preference\.voice 4"):
+        VoiceTask.prepare(changed(again, voice=6), CPU)
+
+
+def test_a_run_broken_off_goes_on(recipe, tmp_path, monkeypatch):
+    short = replace(recipe, epochs=4, validate_every=1)
+    assert resumed_at(short, tmp_path / "broken", VoiceTask, monkeypatch, measuring=3) > 0
+
+
+def test_it_needs_an_adapter(recipe):
+    with pytest.raises(RecipeError, match="learned for an adapter"):
+        VoiceTask.prepare(replace(recipe, lora=None), CPU)
+
+
+def test_a_whole_run_says_what_was_learned(recipe):
+    train(replace(recipe, epochs=1, validate_every=1))
+    result = json.loads((recipe.output / "result.json").read_text())
+    conditions = dict(result["conditions"])
+    assert conditions["tuning"] == "a voice of 4 tokens; the speaker's weights stay"
+    assert "without the voice" in conditions["measured"]
+    shutil.rmtree(recipe.output)
+
+
+def test_a_train_split_that_is_not_read_may_be_missing(recipe, home, tmp_path):
+    for split in ("valid", "test"):
+        (tmp_path / "data").mkdir(exist_ok=True)
+        shutil.copy(home / "data" / f"{split}.jsonl", tmp_path / "data")
+    task = VoiceTask.prepare(replace(recipe, data=replace(recipe.data, path=tmp_path / "data")), CPU)
+    assert task.pieces() and {file.stem for file in task.data_files()} == {"pairs", "valid", "test"}
