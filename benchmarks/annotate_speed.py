@@ -17,12 +17,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from listenwell.annotators.annotator import SHIPPED, Annotator, find_ears
-from listenwell.annotators.model import load_ear
+from listenwell.annotators.annotator import SHIPPED, Annotator, find_classifiers
+from listenwell.annotators.model import load_classifier
 from listenwell.corpora import CORPORA, Item
 from listenwell.dialogue import SPEAKER, Dialogue, Turn
 from listenwell.labels import ACTS
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 
 
 def said(item: Item) -> list[str]:
@@ -54,14 +54,14 @@ def plain_pipeline(folder: Path, batch_size: int) -> Callable[[list[str]], Any]:
 
     from listenwell.runtime.weights import find_weights
 
-    ear, _ = load_ear(find_ears(folder)[0])
-    base = find_weights(ear.config.base)
+    classifier, _ = load_classifier(find_classifiers(folder)[0])
+    base = find_weights(classifier.config.base)
     config = BertConfig.from_pretrained(base, num_labels=len(ACTS), id2label=dict(enumerate(ACTS)))
     model = BertForSequenceClassification(config).eval()
-    model.bert.load_state_dict(ear.encoder.state_dict(), strict=False)
+    model.bert.load_state_dict(classifier.encoder.state_dict(), strict=False)
     with torch.no_grad():
-        model.classifier.weight.copy_(ear.heads["act"].weight)
-        model.classifier.bias.copy_(ear.heads["act"].bias)
+        model.classifier.weight.copy_(classifier.heads["act"].weight)
+        model.classifier.bias.copy_(classifier.heads["act"].bias)
     tokenizer = AutoTokenizer.from_pretrained(base)
     made = pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu")
     return lambda texts: made(texts, batch_size=batch_size, truncation=True, max_length=256)
@@ -120,20 +120,20 @@ def one_turn(folder: Path, rounds: int) -> dict[str, float]:
         )
     )
     annotator = Annotator.load(folder)
-    ear, vocabulary = load_ear(find_ears(folder)[0])
-    (given,) = encode_views(vocabulary, [context_view(talk)], ear.config.limit)
+    classifier, vocabulary = load_classifier(find_classifiers(folder)[0])
+    (given,) = encode_views(vocabulary, [context_view(talk)], classifier.config.limit)
     tokens = torch.from_numpy(given.tokens.astype("int64"))[None]
 
-    def bare() -> None:
+    def generic_question() -> None:
         with torch.inference_mode():
-            ear.encoder(input_ids=tokens)
+            classifier.encoder(input_ids=tokens)
 
     def understood() -> None:
         annotator.understand(talk)
 
-    for work in (bare, understood):
+    for work in (generic_question, understood):
         work()
-    pairs = [(seconds(bare), seconds(understood)) for _ in range(rounds)]
+    pairs = [(seconds(generic_question), seconds(understood)) for _ in range(rounds)]
     return {
         "encoder_pass_ms": round(1000 * statistics.median(p for p, _ in pairs), 2),
         "understand_ms": round(1000 * statistics.median(u for _, u in pairs), 2),
@@ -148,7 +148,7 @@ if __name__ == "__main__":
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=None, help="write the figures here too")
     chosen = parser.parse_args()
-    about = {name: value for name, value in surroundings().items() if name != "command"}
+    about = {name: value for name, value in environment().items() if name != "command"}
     figures = {**measure(chosen.annotators, chosen.count, chosen.rounds), **about}
     if chosen.out:
         chosen.out.write_text(json.dumps(figures, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

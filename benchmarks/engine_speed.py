@@ -30,7 +30,7 @@ from listenwell.corpora import CORPORA
 from listenwell.dialogue import Example
 from listenwell.files import written_whole
 from listenwell.generators.chatml import END, build_prompt
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 from listenwell.runtime.weights import find_weights
 
 OUT = Path(__file__).parent / "results" / "engine_speed.json"
@@ -182,16 +182,16 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
 
     from listenwell.annotators.annotator import SHIPPED
     from listenwell.annotators.inference import hear
-    from listenwell.annotators.model import load_ear
+    from listenwell.annotators.model import load_classifier
     from listenwell.annotators.views import encode_views
     from listenwell.rankers.base import Words
     from listenwell.rankers.inference import match, states_of
     from listenwell.rankers.model import load_ranker
     from listenwell.runtime.onnx.encoder import OnnxEncoder
 
-    ear, vocabulary = load_ear(SHIPPED)
+    classifier, vocabulary = load_classifier(SHIPPED)
     texts = [example.reply.text for example in examples(utterances)]
-    inputs = encode_views(vocabulary, [((text, True),) for text in texts], ear.config.limit)
+    inputs = encode_views(vocabulary, [((text, True),) for text in texts], classifier.config.limit)
     shipped = SHIPPED.parent / "ranker"
     ranker, makes = load_ranker(shipped)
     items = list(examples(max(pools, POOL)))
@@ -200,7 +200,7 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
         if precision != "torch":
             encoder = OnnxEncoder.load(find_weights(ENCODER), SHIPPED, precision)
             heard_by = partial(_as_torch, encoder.states)
-            setattr(ear, "states", heard_by)  # noqa: B010
+            setattr(classifier, "states", heard_by)  # noqa: B010
             body = OnnxEncoder.load(find_weights(ENCODER), shipped, precision)
 
             def states(words: Words, run: Callable[..., np.ndarray] = body.states) -> torch.Tensor:
@@ -209,8 +209,8 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
                 return torch.from_numpy(run(words.tokens.numpy(), words.types.numpy(), places, mask))
 
             ranker.body.forward = states
-        heard = hear(ear, inputs)
-        labels = np.stack([heard.logits(head).argmax(axis=1) for head in ear.config.heads])
+        heard = hear(classifier, inputs)
+        labels = np.stack([heard.logits(head).argmax(axis=1) for head in classifier.config.heads])
         replies = states_of(ranker, makes.replies([item.reply.text for item in items]))
         contexts = states_of(ranker, makes.contexts([item.context for item in items[:pools]]))
         best = [  # each context among its own reply and the 99 after it
@@ -226,7 +226,7 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
             precision: {
                 "labels_equal": {
                     head: round(float((truth[row] == labels[row]).mean()), 4)
-                    for row, head in enumerate(ear.config.heads)
+                    for row, head in enumerate(classifier.config.heads)
                 },
                 "all_labels_equal": round(float((truth == labels).mean()), 4),
                 "first_choice_equal": round(float((top == best).mean()), 4),
@@ -279,7 +279,7 @@ def main() -> None:
     }
     print(json.dumps(result, indent=1))
     with written_whole(chosen.out) as out:
-        out.write((json.dumps({**result, **surroundings()}, ensure_ascii=False, indent=1) + "\n").encode())
+        out.write((json.dumps({**result, **environment()}, ensure_ascii=False, indent=1) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ LENGTH, STARTS = 5, 3
 COLOURS = {
     "understand": "#56B4E9",
     "plan": "#E69F00",
-    "speak": "#0072B2",
-    "choose": "#009E73",
+    "generate": "#0072B2",
+    "rerank": "#009E73",
     "guard": "#CC79A7",
 }
 """Of the listener's places, in the order of their work."""

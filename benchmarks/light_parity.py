@@ -4,7 +4,7 @@
 
 Annotators: utterances of EmpatheticDialogues valid, each read by every head as it reads it in use (alone,
 with all turns before it, or with the post it answers); how often the label that a user sees is the same. A
-head that can give several labels must give the very same ones. Ranker: contexts of valid with the true reply
+head that can give several labels must give the very same ones. RankingModel: contexts of valid with the true reply
 among 100; how often the same one is put first. Seconds are of the processor, in this run: they compare
 engines, not machines.
 """
@@ -19,21 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from listenwell.annotators.annotator import SHIPPED as EAR
+from listenwell.annotators.annotator import SHIPPED as CLASSIFIER
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import CONTEXT, GIVEN_FROM, HEADS, REPLY, UTTERANCE
-from listenwell.annotators.inference import Hears, hear
-from listenwell.annotators.model import load_ear
-from listenwell.annotators.onnx_classifier import load_light_ear
+from listenwell.annotators.inference import ClassifierBackend, hear
+from listenwell.annotators.model import load_classifier
+from listenwell.annotators.onnx_classifier import load_onnx_classifier
 from listenwell.annotators.views import View, context_view, encode_views
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue
 from listenwell.files import cache_folder, written_whole
 from listenwell.labels import LEVELS
 from listenwell.rankers.ranker import SHIPPED as RANKER
-from listenwell.rankers.scorer import RankerWitness
+from listenwell.rankers.scorer import RankerScorer
 from listenwell.rankers.scoring import POOL, Pools
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 from listenwell.runtime.onnx.graph import PRECISIONS, WEIGHTS
 from listenwell.runtime.text import Vocabulary
 
@@ -68,36 +68,38 @@ def views(count: int) -> dict[str, list[View]]:
     }
 
 
-def shown(chances: np.ndarray, head: str) -> np.ndarray:
+def shown(probabilities_: np.ndarray, head: str) -> np.ndarray:
     """What a user sees of each text: the label's number, or a row of those given; (texts, …)."""
     if HEADS[head].several:
-        return np.asarray(chances > GIVEN_FROM)
+        return np.asarray(probabilities_ > GIVEN_FROM)
     if HEADS[head].labels is LEVELS:  # "no" against weak and strong together, as `turn_factors.level_of`
-        return np.where(chances[:, 0] >= 0.5, 0, 1 + chances[:, 1:].argmax(axis=1))[:, None]
-    return np.asarray(chances.argmax(axis=1)[:, None])
+        return np.where(probabilities_[:, 0] >= 0.5, 0, 1 + probabilities_[:, 1:].argmax(axis=1))[:, None]
+    return np.asarray(probabilities_.argmax(axis=1)[:, None])
 
 
-def labels(ear: Hears, vocabulary: Vocabulary, given: dict[str, list[View]]) -> tuple[dict[str, Any], float]:
+def labels(
+    classifier: ClassifierBackend, vocabulary: Vocabulary, given: dict[str, list[View]]
+) -> tuple[dict[str, Any], float]:
     """By head what is shown of its views, and the seconds that the encoder took."""
     found, seconds = {}, 0.0
     for kind, texts in given.items():
-        inputs = encode_views(vocabulary, texts, ear.config.limit)
+        inputs = encode_views(vocabulary, texts, classifier.config.limit)
         begin = time.process_time()
-        heard = hear(ear, inputs)
+        heard = hear(classifier, inputs)
         seconds += time.process_time() - begin
-        for head in (name for name in ear.config.heads if HEADS[name].view == kind):
-            chances = probabilities(heard.logits(head), head, ear.config.temperature(head))
-            found[head] = shown(chances, head)
+        for head in (name for name in classifier.config.heads if HEADS[name].view == kind):
+            probabilities_ = probabilities(heard.logits(head), head, classifier.config.temperature(head))
+            found[head] = shown(probabilities_, head)
             if HEADS[head].several:
-                found[f"{head}, the likeliest"] = chances.argmax(axis=1)[:, None]
+                found[f"{head}, the likeliest"] = probabilities_.argmax(axis=1)[:, None]
     return found, seconds
 
 
-def first_choices(witness: RankerWitness, blocks: Sequence[Any]) -> tuple[np.ndarray, float]:
+def first_choices(scorer: RankerScorer, blocks: Sequence[Any]) -> tuple[np.ndarray, float]:
     """The number of the best reply for each context, and the seconds that took."""
     begin = time.process_time()
     scores = [
-        witness.score([item.context for item in block], [item.reply.text for item in block])
+        scorer.score([item.context for item in block], [item.reply.text for item in block])
         for block in blocks
     ]
     return np.concatenate([block.argmax(axis=1) for block in scores]), time.process_time() - begin
@@ -118,8 +120,8 @@ def measure(utterances: int, pools: int) -> dict[str, Any]:
     """Everything, both engines beside each other."""
     given = views(utterances)
     blocks = list(Pools(CORPUS, SPLIT, most=-(-pools // POOL)).blocks())
-    wanted, seconds = labels(*load_ear(EAR), given)
-    best, spent = first_choices(RankerWitness.load(RANKER), blocks)
+    wanted, seconds = labels(*load_classifier(CLASSIFIER), given)
+    best, spent = first_choices(RankerScorer.load(RANKER), blocks)
     result: dict[str, Any] = {
         "corpus": f"{CORPUS} {SPLIT}",
         "utterances": {kind: len(texts) for kind, texts in given.items()},
@@ -128,8 +130,8 @@ def measure(utterances: int, pools: int) -> dict[str, Any]:
         "torch": {"annotator_cpu_s": round(seconds, 2), "ranker_cpu_s": round(spent, 2)},
     }
     for precision in PRECISIONS:
-        found, seconds = labels(*load_light_ear(EAR, precision=precision), given)
-        chosen, spent = first_choices(RankerWitness.load(RANKER, engine="onnx", precision=precision), blocks)
+        found, seconds = labels(*load_onnx_classifier(CLASSIFIER, precision=precision), given)
+        chosen, spent = first_choices(RankerScorer.load(RANKER, engine="onnx", precision=precision), blocks)
         same = {head: equal(found[head], rows) for head, rows in wanted.items()}
         result[f"onnx {precision}"] = {
             "labels_equal": same,
@@ -149,7 +151,7 @@ def main() -> None:
     parser.add_argument("--pools", type=int, default=500, help="in hundreds")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
-    about = {name: value for name, value in surroundings().items() if name != "command"}
+    about = {name: value for name, value in environment().items() if name != "command"}
     figures = measure(chosen.utterances, chosen.pools)
     with written_whole(chosen.out) as file:
         file.write((json.dumps({**figures, **about}, ensure_ascii=False, indent=1) + "\n").encode())

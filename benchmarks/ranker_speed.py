@@ -20,7 +20,7 @@ from statistics import median
 
 from listenwell.dialogue import Dialogue
 from listenwell.files import written_whole
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 
 OUT = Path(__file__).parent / "results" / "ranker_speed.json"
 CANDIDATES, CORPUS = 100, "synthetic_persona_chat"
@@ -174,7 +174,7 @@ def main() -> None:
         "corpus": f"{CORPUS} test, contexts of six turns with their personas",
         "rankers": rows,
         "persona_sentences": sentences,
-        **surroundings(),
+        **environment(),
     }
     with written_whole(OUT) as out:
         out.write((json.dumps(result, ensure_ascii=False, indent=1) + "\n").encode())

@@ -31,7 +31,7 @@ from typing import Any
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Turn
 from listenwell.files import written_whole
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 
 OUT = Path(__file__).parent / "results" / "reply_speed.json"
 CANDIDATES = 4
@@ -119,14 +119,14 @@ def compare(chosen: argparse.Namespace) -> dict[str, Any]:
     places, words = defaultdict[str, float](float), {"one": list[int](), "longest": list[int]()}
     for number in range(chosen.rounds):
         row = []
-        # A speaker remembers the last talk that it read: another one comes between two readings of the same.
+        # A generator remembers the last talk that it read: another one comes between two readings of the same.
         for talk in talks:
             begin = time.perf_counter()
             reply = full.reply(talk, seed=number)
-            middle = time.perf_counter()
+            hidden_state = time.perf_counter()
             # A whole plan is taken as it is, so that nothing is planned here.
             single = alone.reply(talk, want=reply.candidates[0].plan, seed=number)
-            row.append((middle - begin, time.perf_counter() - middle))
+            row.append((hidden_state - begin, time.perf_counter() - hidden_state))
             for place, seconds in reply.timings:
                 places[place] += seconds
             words["one"].append(len(single.text.split()))
@@ -134,7 +134,7 @@ def compare(chosen: argparse.Namespace) -> dict[str, Any]:
         rows.append(row)
     whole = places.pop("total")
     return {
-        "model": full.speak.name,
+        "model": full.generate.name,
         "times_one_candidate": round(median(_ratio(row) for row in rows), 2),
         "full_seconds": round(median(pair[0] for row in rows for pair in row), 4),
         "one_seconds": round(median(pair[1] for row in rows for pair in row), 4),
@@ -149,7 +149,7 @@ def _ratio(row: Sequence[tuple[float, float]]) -> float:
 
 def stages(chosen: argparse.Namespace) -> dict[str, float]:
     """What `listenwell reply` does, one stage after the other; in a process of its own."""
-    found = {"interpreter and this script": time.time() - chosen.begun}
+    found = {"interpreter and this script": time.time() - chosen.prefix}
 
     @contextmanager
     def stage(name: str) -> Iterator[None]:
@@ -232,7 +232,7 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
 def keep(result: dict[str, Any], out: Path) -> None:
     """Print a result, and write it with what it was measured on."""
     print(json.dumps(result, ensure_ascii=False, indent=1))
-    about = {name: value for name, value in surroundings().items() if name != "command"}
+    about = {name: value for name, value in environment().items() if name != "command"}
     with written_whole(out) as file:
         file.write((json.dumps({**result, **about}, ensure_ascii=False, indent=1) + "\n").encode())
 

@@ -29,7 +29,7 @@ from reply_speed import PROGRAM, TALKS, add_model
 
 from listenwell.dialogue import LISTENER, SPEAKER
 from listenwell.files import written_whole
-from listenwell.results.store import surroundings
+from listenwell.results.store import environment
 
 OUT = Path(__file__).parent / "results" / "serving_load.json"
 USERS = 8
@@ -97,7 +97,7 @@ def ask(address: str, requests: Sequence[dict[str, Any]]) -> list[Waited]:
     return found
 
 
-def together(address: str, shares: Sequence[Sequence[dict[str, Any]]]) -> tuple[list[Waited], float]:
+def batch_size(address: str, shares: Sequence[Sequence[dict[str, Any]]]) -> tuple[list[Waited], float]:
     """Several people at once, each with requests of their own; and the seconds that it took in all."""
     found: list[list[Waited]] = [[] for _ in shares]
     threads = [
@@ -136,8 +136,8 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
     with served(chosen) as address:
         ask(address, requests[: len(TALKS)])
         for _ in range(chosen.rounds):
-            alone = together(address, [requests])
-            rounds.append({"one": told(*alone), "several": told(*together(address, shares))})
+            alone = batch_size(address, [requests])
+            rounds.append({"one": told(*alone), "several": told(*batch_size(address, shares))})
             print(json.dumps(rounds[-1]), file=sys.stderr)
     return {
         "model": chosen.model or "planned",
@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
     figures = measure(chosen)
-    about = {name: value for name, value in surroundings().items() if name != "command"}
+    about = {name: value for name, value in environment().items() if name != "command"}
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(chosen.out) as out:
         out.write(json.dumps({**figures, **about}, ensure_ascii=False, indent=1).encode() + b"\n")

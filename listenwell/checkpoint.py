@@ -17,6 +17,8 @@ from listenwell.serialization import Json, dumps
 
 MANIFEST = "checkpoint.json"
 FORMAT = 1
+OLD_KINDS = {"ear": "classifier", "bag": "fasttext", "liking": "reward_model"}
+"""Kinds that earlier releases wrote, and what they are called now: such checkpoints can still be opened."""
 BEST = "best"
 """The folder in a training run's that holds its best checkpoint."""
 
@@ -66,7 +68,7 @@ def open_checkpoint(folder: Path, kind: str | None = None) -> Checkpoint:
     """
     bring_back(folder)
     manifest = _manifest(folder)
-    sums, found = manifest["sha256"], manifest["kind"]
+    sums, found = manifest["sha256"], OLD_KINDS.get(str(manifest["kind"]), str(manifest["kind"]))
     if kind is not None and found != kind:
         raise CheckpointError(f"{folder} holds a {found!r} checkpoint, not {kind!r}.", "Name another folder.")
     for name, wanted in sums.items():

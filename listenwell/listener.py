@@ -24,8 +24,8 @@ from listenwell.dialogue import (
 )
 from listenwell.errors import InputError, unknown_name
 from listenwell.generators import DEFAULT, GENERATORS
-from listenwell.generators.base import Speech
-from listenwell.pipeline import Choose, Guard, Plan, Speak, Understand
+from listenwell.generators.base import GeneratorOutput
+from listenwell.pipeline import Generate, Guard, Plan, Rerank, Understand
 from listenwell.recipe import read_recipe
 from listenwell.reranking.config import READ
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
 RETRIEVAL = "retrieval"
-PLACES = ("understand", "plan", "choose", "guard")
+PLACES = ("understand", "plan", "rerank", "guard")
 """What can be left empty, in the order of their work."""
-VOICE = "voice"
-"""What a speaker learned from raters, as a part that can be switched off."""
+SOFT_PROMPT = "soft_prompt"
+"""What a generator learned from raters, as a part that can be switched off."""
 MAX_CHARACTERS = 20_000
 """A longer text is cut before anything reads it; the model's own token budget is far below."""
 
@@ -54,10 +54,10 @@ class Asked:
 class Listener:
     """Someone to talk to. `Listener.load()` gives the default one."""
 
-    speak: Speak
+    generate: Generate
     understand: Understand | None = None
     plan: Plan | None = None
-    choose: Choose | None = None
+    rerank: Rerank | None = None
     guard: Guard | None = None
 
     @classmethod
@@ -99,22 +99,22 @@ class Listener:
             plans=plans,
             candidates=candidates,
             precision=precision,
-            voiced=False if VOICE in off else None,
+            use_soft_prompt=False if SOFT_PROMPT in off else None,
         )
-        speak = generator.load(config, Path(weights) if weights else None)
+        generate = generator.load(config, Path(weights) if weights else None)
         # A pool's replies are ranked already; of one reply there is nothing to choose.
         several = model != RETRIEVAL and getattr(config, "candidates", 1) > 1
-        plan = speak if hasattr(speak, "plan") and "plan" not in off else None
+        plan = generate if hasattr(generate, "plan") and "plan" not in off else None
         if plan is None:
             off |= {"plan", *READ}  # what was not planned cannot be weighed
-        if not several or "choose" in off:
-            off |= {"choose", *READ}
+        if not several or "rerank" in off:
+            off |= {"rerank", *READ}
         annotators = _annotators(off)
         return cls(
-            speak=speak,
+            generate=generate,
             understand=None if "understand" in off else annotators,
             plan=plan,
-            choose=None if "choose" in off else _choice(off, annotators, speak),
+            rerank=None if "rerank" in off else _choice(off, annotators, generate),
             guard=None if "guard" in off else _guard(country),
         )
 
@@ -154,7 +154,7 @@ class Listener:
     def _answer(self, asked: Sequence[Asked], on_text: Callable[[str], None] | None) -> list[Reply]:
         if self.plan is None and any(one.want is not None for one in asked):
             raise InputError(
-                f"The model {self.speak.name} makes no plans, so none can be asked for.",
+                f"The model {self.generate.name} makes no plans, so none can be asked for.",
                 "Use the model planned, or leave the wish out.",
             )
         clock, dialogues = _Clock(), [one.dialogue for one in asked]
@@ -166,11 +166,11 @@ class Listener:
         with clock.measured("plan"):
             plans = self._planned([asked[place] for place in going_on], [heard[place] for place in going_on])
         # Words can only be shown while they are made if nothing after them may change or replace them.
-        certain = self.choose is None and self.guard is None
+        certain = self.rerank is None and self.guard is None
         waiting = [
             (dialogues[place], made, asked[place].seed) for place, made in zip(going_on, plans, strict=True)
         ]
-        with clock.measured("speak"):
+        with clock.measured("generate"):
             spoken = self._spoken(waiting, on_text if certain else None)
         wants = [asked[place].want for place in going_on]
         chosen = dict(zip(going_on, self._chosen(waiting, wants, spoken, clock), strict=True))
@@ -185,7 +185,7 @@ class Listener:
             found.append(
                 Reply(
                     text=verdict.text if verdict else candidates[0].text,
-                    model=self.speak.name,
+                    model=self.generate.name,
                     seed=one.seed,
                     emotion=heard[place],
                     plan=said.plan if said else None,
@@ -201,7 +201,7 @@ class Listener:
     def _understood(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...] | None]:
         if self.understand is None:
             return [None] * len(dialogues)
-        if many := getattr(self.understand, "understand_many", None):
+        if many := getattr(self.understand, "understand_batch", None):
             return list(many(dialogues))
         return [self.understand.understand(dialogue) for dialogue in dialogues]
 
@@ -214,7 +214,7 @@ class Listener:
             (one.dialogue, emotion, one.want or Factors(), one.seed)
             for one, emotion in zip(asked, heard, strict=True)
         ]
-        many = getattr(self.plan, "plan_many", None)
+        many = getattr(self.plan, "plan_batch", None)
         if many and len(given) > 1:
             return list(many([(dialogue, emotion or (), *rest) for dialogue, emotion, *rest in given]))
         return [self.plan.plan(*one) for one in given]
@@ -223,41 +223,41 @@ class Listener:
         self,
         asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
         on_text: Callable[[str], None] | None,
-    ) -> list[Speech]:
-        many = getattr(self.speak, "speak_many", None)
+    ) -> list[GeneratorOutput]:
+        many = getattr(self.generate, "generate_batch", None)
         if many and len(asked) > 1:
             return list(many(asked))
-        return [self.speak.speak(*one, on_text) for one in asked]
+        return [self.generate.generate(*one, on_text) for one in asked]
 
     def _chosen(
         self,
         waiting: Sequence[tuple[Dialogue, Sequence[Factors], int]],
         wants: Sequence[Factors | None],
-        spoken: Sequence[Speech],
+        spoken: Sequence[GeneratorOutput],
         clock: "_Clock",
     ) -> list[tuple[Candidate, ...]]:
-        """Each one's candidates, the best first. Where not even that one does what was asked for, the speaker
+        """Each one's candidates, the best first. Where not even that one does what was asked for, the generator
         says it once more without its voice, if it has one, and the best of all is chosen."""
-        chooser, proposed = self.choose, [speech.candidates for speech in spoken]
-        with clock.measured("choose"):
+        chooser, proposed = self.rerank, [speech.candidates for speech in spoken]
+        with clock.measured("rerank"):
             if chooser is None:
                 return proposed
             found = [
-                chooser.choose(dialogue, candidates, want) if candidates else ()
+                chooser.rerank(dialogue, candidates, want) if candidates else ()
                 for (dialogue, _, _), candidates, want in zip(waiting, proposed, wants, strict=True)
             ]
-        is_amiss = getattr(chooser, "is_amiss", None)
-        plainly = getattr(self.speak, "speak_plainly", None)
-        if not (is_amiss and plainly):
+        misses_target = getattr(chooser, "misses_target", None)
+        plainly = getattr(self.generate, "generate_without_soft_prompt", None)
+        if not (misses_target and plainly):
             return found
-        amiss = [place for place, best in enumerate(found) if best and is_amiss(best, wants[place])]
-        with clock.measured("speak"):
+        amiss = [place for place, best in enumerate(found) if best and misses_target(best, wants[place])]
+        with clock.measured("generate"):
             more = plainly([waiting[place] for place in amiss]) if amiss else []
-        with clock.measured("choose"):
+        with clock.measured("rerank"):
             for place, speech in zip(amiss, more, strict=True):
                 if speech.candidates:
                     every = proposed[place] + speech.candidates
-                    found[place] = chooser.choose(waiting[place][0], every, wants[place])
+                    found[place] = chooser.rerank(waiting[place][0], every, wants[place])
         return found
 
 
@@ -268,7 +268,7 @@ def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa:
         asked["top"] = asked.pop("candidates")  # there, candidates are what the quick search hands on
     for name in asked:
         if not hasattr(config, "engine" if name == "precision" else name):
-            called = VOICE if name == "voiced" else name
+            called = SOFT_PROMPT if name == "use_soft_prompt" else name
             raise InputError(
                 f"The model {model} has no {called}.", f"Leave {called} out, or name another model."
             )
@@ -279,21 +279,21 @@ def _with_settings(model: str, config: Any, **settings: object) -> Any:  # noqa:
 
 def _switched_off(names: Sequence[str]) -> frozenset[str]:
     """What is to be left out; an unknown name is an error that shows the known ones."""
-    from listenwell.reranking.config import JUDGES
+    from listenwell.reranking.config import FEATURES
 
-    known = (*PLACES, VOICE, *(judge for judge in JUDGES if judge not in PLACES))
+    known = (*PLACES, SOFT_PROMPT, *(feature for feature in FEATURES if feature not in PLACES))
     for name in names:
         if name not in known:
             raise unknown_name("part of the listener", name, known)
     return frozenset(names)
 
 
-def _choice(off: frozenset[str], annotators: "Annotator | None", speak: Speak) -> Choose:
-    from listenwell.reranking.config import JUDGES, ChoiceConfig
-    from listenwell.reranking.reranker import Choice
+def _choice(off: frozenset[str], annotators: "Annotator | None", generate: Generate) -> Rerank:
+    from listenwell.reranking.config import FEATURES, RerankerConfig
+    from listenwell.reranking.reranker import Reranker
 
-    config = ChoiceConfig(without=tuple(judge for judge in JUDGES if judge in off))
-    return Choice.load(config, annotators, getattr(speak, "priors", None))
+    config = RerankerConfig(without=tuple(feature for feature in FEATURES if feature in off))
+    return Reranker.load(config, annotators, getattr(generate, "priors", None))
 
 
 def _guard(country: str | None) -> Guard:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Notes, Scored
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 
 
 class Understand(Protocol):
-    """Hears what the other person feels."""
+    """ClassifierBackend what the other person feels."""
 
     def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
         """Emotions with probabilities, the most likely first."""
@@ -30,26 +30,26 @@ class Plan(Protocol):
         ...
 
 
-class Speak(Protocol):
+class Generate(Protocol):
     """Words replies."""
 
     name: str
 
-    def speak(
+    def generate(
         self,
         dialogue: Dialogue,
         plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
+    ) -> GeneratorOutput:
         """Replies under several plans, or under none; `on_text` hears the first of them as it is made."""
         ...
 
 
-class Choose(Protocol):
+class Rerank(Protocol):
     """Picks among the replies that were proposed."""
 
-    def choose(
+    def rerank(
         self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
     ) -> tuple[Candidate, ...]:
         """The candidates with their scores, the best first; `want` is what a reply was asked to do."""

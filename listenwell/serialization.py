@@ -24,6 +24,11 @@ ALWAYS = {"always": True}
 """Field metadata: write the field even where it has its default value."""
 
 
+def also_read_as(*names: str) -> dict[str, tuple[str, ...]]:
+    """Field metadata: keys of earlier releases that are still read; the field's own key is written."""
+    return {"aliases": names}
+
+
 def dumps(data: Json) -> str:
     """One line of JSON that keeps every string: readable Unicode, escapes where UTF-8 cannot hold it."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
@@ -101,8 +106,10 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
     if not isinstance(data, Mapping):
         raise error(f"{name} must be an object with named fields, not {_kind(data)}.", _fields_advice(cls))
     layout = {key: (field, hint) for field, key, hint, _ in _layout(cls)}  # type: ignore[arg-type]
+    old_keys = {old: key for key, (field, _) in layout.items() for old in field.metadata.get("aliases", ())}
     arguments: dict[str, Any] = {}
-    for key, value in data.items():
+    for given_key, value in data.items():
+        key = old_keys.get(given_key, given_key)
         if key not in layout:
             near = nearest(str(key), layout)
             advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else _fields_advice(cls)

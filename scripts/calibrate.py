@@ -12,12 +12,12 @@ from pathlib import Path
 
 import torch
 
-from listenwell.annotators.config import KIND, EarConfig
+from listenwell.annotators.config import KIND, ClassifierConfig
 from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.recipe import read_recipe
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.serialization import dumps
-from listenwell.training.classifier import EarTask
+from listenwell.training.classifier import ClassifierTask
 from listenwell.training.recipe import TrainRecipe, settings_of
 
 KEPT = (ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, "recipe.yaml")
@@ -28,11 +28,11 @@ def calibrate(run: Path, out: Path) -> dict[str, float]:
     """Write the ear with new temperatures; returns its figures on validation."""
     saved = open_checkpoint(run, KIND)
     recipe = read_recipe(TrainRecipe, saved.path("recipe.yaml"))
-    without = replace(recipe, ear=replace(settings_of(recipe), teachers=(), start=None, only=()))
-    task = EarTask.prepare(without, torch.device("cpu"))
+    without = replace(recipe, classifier=replace(settings_of(recipe), teachers=(), start=None, only=()))
+    task = ClassifierTask.prepare(without, torch.device("cpu"))
     task.load(run)
     figures = task.measure(recipe.data.valid)
-    old = EarConfig.from_dict(saved.config())
+    old = ClassifierConfig.from_dict(saved.config())
     config = replace(old, temperatures=task.model.config.temperatures)
     with writing(out, KIND) as folder:
         for file in KEPT:

@@ -35,8 +35,8 @@ def tiny_llama(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def tiny_speaker(tmp_path_factory, tiny_llama):
-    """A checkpoint of a planned speaker: the tiny Llama with plan tokens, nothing learned."""
+def tiny_generator(tmp_path_factory, tiny_llama):
+    """A checkpoint of a planned generator: the tiny Llama with plan tokens, nothing learned."""
     return save_tiny_speaker(tmp_path_factory.mktemp("speaker") / "best", tiny_llama)
 
 

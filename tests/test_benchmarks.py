@@ -22,15 +22,15 @@ import installed_size  # noqa: E402
 import llama_cpp_speed  # noqa: E402
 import reply_speed  # noqa: E402
 
-PLACES = ["understand", "plan", "speak", "choose", "guard"]
+PLACES = ["understand", "plan", "generate", "rerank", "guard"]
 
 
 @pytest.fixture
-def planned(tiny_speaker, weights_cache, monkeypatch):
-    """Options that name the tiny speaker; the encoders beside it are the real ones, built once a run."""
+def planned(tiny_generator, weights_cache, monkeypatch):
+    """Options that name the tiny generator; the encoders beside it are the real ones, built once a run."""
     monkeypatch.setenv("LISTENWELL_CACHE", str(weights_cache))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    return ["--model", "planned", "--weights", str(tiny_speaker)]
+    return ["--model", "planned", "--weights", str(tiny_generator)]
 
 
 def run(script, monkeypatch, *options):
@@ -102,7 +102,7 @@ def test_rows_are_medians():
     assert growth.row("turns", 7, replies) == {
         "turns": 7,
         "seconds": 10.1,  # of 10.1, 4.3 and 20.2
-        "places": {"understand": 0.2, "plan": 1, "speak": 2, "choose": 3, "guard": 4},
+        "places": {"understand": 0.2, "plan": 1, "generate": 2, "rerank": 3, "guard": 4},
         "turns_left_out": False,
     }
     cut = [reply((0, 0, 0, 0, 0), ("The talk is long: the 3 oldest turns were left out.",))]
@@ -123,7 +123,7 @@ def test_growth_is_measured_and_drawn(planned, tmp_path, monkeypatch):
     assert [(row["turns"], row["turns_left_out"]) for row in result["turns"]] == [(1, False), (60, True)]
     assert [row["candidates"] for row in result["candidates"]] == [1, 2]
     one, two = (row["places"] for row in result["candidates"])
-    assert one["choose"] < two["choose"]  # of one reply there is nothing to choose
+    assert one["rerank"] < two["rerank"]  # of one reply there is nothing to choose
     first = (tmp_path / "growth.svg").read_bytes()
     growth.draw(result, tmp_path)
     assert (tmp_path / "growth.svg").read_bytes() == first

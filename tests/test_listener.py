@@ -5,14 +5,14 @@ import pytest
 from listenwell import Candidate, Dialogue, Factors, Listener, Persona, Reply, Turn
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 from listenwell.listener import MAX_CHARACTERS, Asked
 from listenwell.pipeline import Verdict
-from listenwell.rankers.ranker import Selector
-from listenwell.reranking.reranker import Choice
+from listenwell.rankers.ranker import Ranker
+from listenwell.reranking.reranker import Reranker
 from tests.rankers.tiny_rankers import ship_tiny
 
-TIMED = ("understand", "guard", "plan", "speak", "choose")
+TIMED = ("understand", "guard", "plan", "generate", "rerank")
 """Every place has its seconds, whether it is filled or not."""
 
 
@@ -22,13 +22,13 @@ class Echo:
 
     name: str = "echo"
 
-    def speak(self, dialogue, plans, seed, on_text=None):
+    def generate(self, dialogue, plans, seed, on_text=None):
         self.heard = dialogue
         texts = [f"{dialogue.turns[-1].text[-20:]}/{plan and plan.act}/{seed}" for plan in plans or (None,)]
         if on_text:
             for letter in texts[0]:
                 on_text(letter)
-        return Speech(tuple(map(Candidate, texts, plans or (None,))), ("noted",))
+        return GeneratorOutput(tuple(map(Candidate, texts, plans or (None,))), ("noted",))
 
 
 class Understand:
@@ -43,7 +43,7 @@ class Plan:
 
 
 class ChooseLast:
-    def choose(self, dialogue, candidates, want=None):
+    def rerank(self, dialogue, candidates, want=None):
         return tuple(replace(c, scores={"place": float(i)}) for i, c in enumerate(reversed(candidates)))
 
 
@@ -83,7 +83,7 @@ def test_every_place_does_its_part():
     assert [candidate.text for candidate in reply.candidates] == ["hello/consoling/3", "hello/questioning/3"]
     assert dict(reply.candidates[1].scores) == {"place": 1.0}
     assert reply.safety == (("dropped", "1"),)
-    assert set(dict(reply.timings)) == {"understand", "plan", "speak", "choose", "guard", "total"}
+    assert set(dict(reply.timings)) == {"understand", "plan", "generate", "rerank", "guard", "total"}
 
 
 def test_a_guard_takes_the_next_reply_or_speaks_itself():
@@ -102,10 +102,12 @@ def test_a_guard_takes_the_next_reply_or_speaks_itself():
 
 
 def test_in_a_crisis_nothing_is_generated():
-    speak, pieces = Echo(), []
-    reply = Listener(speak, Understand(), Plan(), guard=Guard()).reply("help", seed=3, on_text=pieces.append)
+    generate, pieces = Echo(), []
+    reply = Listener(generate, Understand(), Plan(), guard=Guard()).reply(
+        "help", seed=3, on_text=pieces.append
+    )
     assert reply.text == "I am here." and pieces == ["I am here."]
-    assert not hasattr(speak, "heard") and reply.candidates == () and reply.plan is None
+    assert not hasattr(generate, "heard") and reply.candidates == () and reply.plan is None
     assert reply.safety == (("reason", "crisis"),) and reply.emotion
 
 
@@ -134,29 +136,29 @@ def test_a_wish_reaches_the_plan_and_needs_one():
 class Stubborn(Echo):
     """Has a voice that never does as it is told; without it, it does."""
 
-    def speak(self, dialogue, plans, seed, on_text=None):
-        return Speech((Candidate("La la.", plans[0]),))
+    def generate(self, dialogue, plans, seed, on_text=None):
+        return GeneratorOutput((Candidate("La la.", plans[0]),))
 
-    def speak_plainly(self, asked):
-        self.told = [super(Stubborn, self).speak(*one) for one in asked]
-        return self.told if self.name == "echo" else [Speech(()) for _ in asked]
+    def generate_without_soft_prompt(self, asked):
+        self.told = [super(Stubborn, self).generate(*one) for one in asked]
+        return self.told if self.name == "echo" else [GeneratorOutput(()) for _ in asked]
 
 
 class ChooseLastOrAskAgain(ChooseLast):
-    def is_amiss(self, chosen, want):
+    def misses_target(self, chosen, want):
         return want is not None and chosen[0].text == "La la."
 
 
 def test_what_was_not_done_is_said_once_more_without_a_voice():
-    listener = Listener(speaker := Stubborn(), Understand(), Plan(), ChooseLastOrAskAgain())
+    listener = Listener(generator := Stubborn(), Understand(), Plan(), ChooseLastOrAskAgain())
     told = listener.reply("hello", want=Factors(act="wishing"), seed=1)
     assert told.text == "hello/consoling/1" and told.plan == Factors(act="consoling")
     assert [one.text for one in told.candidates] == ["hello/consoling/1", "hello/wishing/1", "La la."]
     talks = [Dialogue((Turn("speaker", text),)) for text in ("one", "two")]
     wants = (None, Factors(act="wishing"))
     free, steered = listener.reply_many([Asked(*one) for one in zip(talks, wants, strict=True)])
-    assert free.text == "La la." and steered.text == "two/consoling/0" and len(speaker.told) == 1
-    speaker.name = "without a voice"  # nothing more to choose from
+    assert free.text == "La la." and steered.text == "two/consoling/0" and len(generator.told) == 1
+    generator.name = "without a voice"  # nothing more to choose from
     assert listener.reply("hello", want=Factors(act="wishing"), seed=1).text == "La la."
 
 
@@ -221,7 +223,7 @@ def test_load_takes_the_users_weights_and_recipe(tiny_llama, tmp_path):
     assert reply.text.strip()
 
 
-DEAF = ("understand", "realized", "interprets", "explores")
+DEAF = ("understand", "plan_adherence", "interprets", "explores")
 """Whatever needs the shipped annotators, which do not fit the tiny encoder."""
 POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "great", "i am happy")
 
@@ -229,7 +231,7 @@ POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "gr
 @pytest.fixture
 def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
     ship_tiny(tiny_encoder, tmp_path, monkeypatch)
-    return Selector.load()
+    return Ranker.load()
 
 
 @pytest.fixture
@@ -243,17 +245,17 @@ def settings(tiny_llama, tmp_path):
 
 def test_of_several_replies_the_shipped_reader_chooses(shipped, settings):
     listener = Listener.load(candidates=5, **settings)
-    assert isinstance(listener.choose, Choice) and listener.choose.ranker is None
-    assert listener.choose.reader.name == "cross"
+    assert isinstance(listener.rerank, Reranker) and listener.rerank.ranker is None
+    assert listener.rerank.reader.name == "cross"
     pieces = []
     reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
-    unchosen = Listener.load(candidates=5, **settings | {"without": (*DEAF, "choose")})
+    unchosen = Listener.load(candidates=5, **settings | {"without": (*DEAF, "rerank")})
     proposed = unchosen.reply("I am sad", seed=1).candidates
     asked = Dialogue((Turn("speaker", "I am sad"),))
-    assert reply.candidates == listener.choose.choose(asked, proposed)
+    assert reply.candidates == listener.rerank.rerank(asked, proposed)
     assert reply.text == reply.candidates[0].text and pieces == [reply.text]
     scores = [dict(candidate.scores) for candidate in reply.candidates]
-    read = listener.choose.reader.scores(asked, [one.text for one in reply.candidates])
+    read = listener.rerank.reader.scores(asked, [one.text for one in reply.candidates])
     assert [one["reader"] for one in scores] == pytest.approx(read.tolist(), abs=1e-3)
     order = [one["choice"] for one in scores]
     assert len(order) == 5 and order == sorted(order, reverse=True) and order[0] > order[-1]
@@ -263,7 +265,7 @@ def test_a_part_that_nobody_knows_is_an_error_and_a_known_one_is_left_out(shippe
     with pytest.raises(UnknownNameError, match="rankr"):
         Listener.load(candidates=2, **settings | {"without": ("rankr",)})
     with pytest.raises(InputError, match="prompted has no voice"):
-        Listener.load(candidates=2, **settings | {"without": ("voice",)})
+        Listener.load(candidates=2, **settings | {"without": ("soft_prompt",)})
     listener = Listener.load(candidates=3, **settings | {"without": (*DEAF, "reader")})
     assert "reader" not in dict(listener.reply("I am sad", seed=1).candidates[0].scores)
 
@@ -272,23 +274,23 @@ def test_a_recipe_can_ask_for_several(shipped, settings):
     with settings["recipe"].open("a") as file:
         file.write("\ncandidates: 3\n")
     listener = Listener.load(**settings)
-    assert isinstance(listener.choose, Choice)
+    assert isinstance(listener.rerank, Reranker)
     assert len(listener.reply("I am sad", seed=1).candidates) == 3
     # What is given in the call counts more.
     assert len(Listener.load(candidates=4, **settings).reply("I am sad", seed=1).candidates) == 4
-    assert Listener.load(candidates=1, **settings).choose is None
+    assert Listener.load(candidates=1, **settings).rerank is None
 
 
 def test_of_one_reply_nobody_chooses_and_no_ranker_is_loaded(settings):
     # The shipped ranker would be an error here: its encoder is not the tiny one.
     listener = Listener.load(**settings)
-    assert listener.choose is None and len(listener.reply("I am sad", seed=1).candidates) == 1
+    assert listener.rerank is None and len(listener.reply("I am sad", seed=1).candidates) == 1
 
 
 def test_without_a_choice_the_first_of_several_is_said_and_heard(settings):
     pieces = []
-    listener = Listener.load(candidates=3, **settings | {"without": ("understand", "choose")})
-    assert listener.choose is None
+    listener = Listener.load(candidates=3, **settings | {"without": ("understand", "rerank")})
+    assert listener.rerank is None
     reply = listener.reply("I am sad", seed=1, on_text=pieces.append)
     assert reply.text == Listener.load(**settings).reply("I am sad", seed=1).text == "".join(pieces)
     assert len(reply.candidates) == 3
@@ -305,7 +307,7 @@ def test_a_pool_answers_end_to_end(shipped, tmp_path, as_path):
     file = tmp_path / "pool.txt"
     file.write_text("\n".join(POOL))
     listener = Listener.load(model="retrieval", pool=file if as_path else str(file), without=("understand",))
-    assert listener.choose is None  # the pool's replies are ranked already
+    assert listener.rerank is None  # the pool's replies are ranked already
     pieces = []
     reply = listener.reply("my dog died", seed=1, on_text=pieces.append)
     asked = Dialogue((Turn("speaker", "my dog died"),))
@@ -326,7 +328,7 @@ def test_of_a_pool_candidates_are_what_is_proposed(shipped, tmp_path):
     file = tmp_path / "pool.txt"
     file.write_text("\n".join(POOL))
     listener = Listener.load("retrieval", pool=file, candidates=2, without=("understand",))
-    assert (listener.speak.config.top, listener.speak.config.candidates) == (2, 100)
+    assert (listener.generate.config.top, listener.generate.config.candidates) == (2, 100)
     assert len(listener.reply("my dog died").candidates) == 2
     with pytest.raises(InputError, match="top is 0"):
         Listener.load("retrieval", pool=file, candidates=0, without=("understand",))

@@ -70,8 +70,12 @@ def test_the_recipe_in_the_repository_states_the_defaults():
 
 
 def test_named_places_are_written_and_read_back(tmp_path):
-    from listenwell.training.recipe import EarRecipe, TrainRecipe
+    from listenwell.training.recipe import ClassifierRecipe, TrainRecipe
 
-    recipe = TrainRecipe(Path("runs/x"), "ear", ear=EarRecipe(("act",), paths=(("acts", Path("my/acts")),)))
+    recipe = TrainRecipe(
+        Path("runs/x"),
+        "classifier",
+        classifier=ClassifierRecipe(("act",), paths=(("acts", Path("my/acts")),)),
+    )
     write_recipe(recipe, tmp_path / "recipe.yaml")
     assert read_recipe(TrainRecipe, tmp_path / "recipe.yaml") == recipe

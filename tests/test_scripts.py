@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from listenwell import checkpoint
-from listenwell.annotators.model import KIND, load_ear, save_ear, with_temperatures
+from listenwell.annotators.model import KIND, load_classifier, save_classifier, with_temperatures
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.report.tables import read_results
@@ -183,24 +183,24 @@ eight 0, is right about its share, 2/10, where e^(score / temperature) = 8 · (2
 
 
 @pytest.fixture
-def ear(tmp_path, samples, installed_encoder):
+def classifier(tmp_path, samples, installed_encoder):
     """A trained ear with an adapter and a wrong temperature; its teachers are gone."""
     one = sure_ear(installed_encoder, {"act": {"others": SURE}}, lora=True)
     with_temperatures(one, {"act": 0.5})
     # The sample's validation split has each act once: nothing to be sure of.
     changes = {"lora": LoraRecipe(4, 8, 0.0), "data": DataRecipe(valid="train")}
-    recipe = recipe_of(tmp_path / "ear", changes=changes, teachers=(tmp_path / "gone",))
-    with checkpoint.writing(tmp_path / "ear", KIND) as folder:
-        save_ear(one, folder)
+    recipe = recipe_of(tmp_path / "classifier", changes=changes, teachers=(tmp_path / "gone",))
+    with checkpoint.writing(tmp_path / "classifier", KIND) as folder:
+        save_classifier(one, folder)
         write_recipe(recipe, folder / "recipe.yaml")
         (folder / "metrics.json").write_text('{"valid": {"error": 1.0}}')
         (folder / "README.md").write_text("a card of the old temperatures")
-    return tmp_path / "ear"
+    return tmp_path / "classifier"
 
 
-def test_calibrating_fits_the_temperature_and_leaves_the_weights(ear, tmp_path):
-    figures = calibrate.calibrate(ear, tmp_path / "out")
-    before, after = open_checkpoint(ear, KIND), open_checkpoint(tmp_path / "out", KIND)
+def test_calibrating_fits_the_temperature_and_leaves_the_weights(classifier, tmp_path):
+    figures = calibrate.calibrate(classifier, tmp_path / "out")
+    before, after = open_checkpoint(classifier, KIND), open_checkpoint(tmp_path / "out", KIND)
     kept = {"adapter_model.safetensors", "adapter_config.json", "heads.safetensors", "recipe.yaml"}
     assert set(after.sums) == kept | {"config.json", "metrics.json"}
     assert all(after.sums[file] == before.sums[file] for file in kept)
@@ -212,23 +212,23 @@ def test_calibrating_fits_the_temperature_and_leaves_the_weights(ear, tmp_path):
     assert figures["dialogue act, accuracy"] == pytest.approx(20)
     entropy = 0.2 * np.log(5) + 0.8 * np.log(10)
     assert figures["mean_nll"] == pytest.approx(entropy, rel=1e-4)
-    assert load_ear(tmp_path / "out")[0].config.temperature("act") == new["temperatures"]["act"]
+    assert load_classifier(tmp_path / "out")[0].config.temperature("act") == new["temperatures"]["act"]
 
 
-def test_calibrating_again_gives_the_same_bytes(ear, tmp_path):
-    for given, out in ((ear, "one"), (ear, "two"), (tmp_path / "one", "three")):
+def test_calibrating_again_gives_the_same_bytes(classifier, tmp_path):
+    for given, out in ((classifier, "one"), (classifier, "two"), (tmp_path / "one", "three")):
         calibrate.calibrate(given, tmp_path / out)
     one, *others = ((tmp_path / out / "checkpoint.json").read_bytes() for out in ("one", "two", "three"))
     assert others == [one, one]
 
 
-def test_an_ear_can_be_calibrated_where_it_lies(ear, tmp_path):
-    shutil.copytree(ear, tmp_path / "copy")
-    calibrate.calibrate(ear, ear)
+def test_an_ear_can_be_calibrated_where_it_lies(classifier, tmp_path):
+    shutil.copytree(classifier, tmp_path / "copy")
+    calibrate.calibrate(classifier, classifier)
     calibrate.calibrate(tmp_path / "copy", tmp_path / "out")
-    assert open_checkpoint(ear).sums == open_checkpoint(tmp_path / "out").sums
+    assert open_checkpoint(classifier).sums == open_checkpoint(tmp_path / "out").sums
 
 
 def test_another_kind_of_checkpoint_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="not 'ear'"):
+    with pytest.raises(CheckpointError, match="not 'classifier'"):
         calibrate.calibrate(run_of(tmp_path), tmp_path / "out")

@@ -114,23 +114,23 @@ def tiny_ear(encoder, heads, lora=False, seed=1, **settings):
     """An ear over a tiny encoder's folder; its heads, and its adapter, have random opinions."""
     import torch
 
-    from listenwell.annotators.model import Ear, EarConfig, load_encoder
+    from listenwell.annotators.model import ClassifierConfig, MultiTaskClassifier, load_encoder
 
-    config = EarConfig(ENCODER, tuple(heads), **({"limit": 64} | settings))
+    config = ClassifierConfig(ENCODER, tuple(heads), **({"limit": 64} | settings))
     model, _ = load_encoder(ENCODER, encoder)
     if lora:
         from listenwell.training.adapters import add_lora
         from listenwell.training.recipe import LoraRecipe
 
         model = add_lora(model, LoraRecipe(4, 8, 0.0), ENCODER, "FEATURE_EXTRACTION")
-    ear = Ear(model, config)
+    classifier = MultiTaskClassifier(model, config)
     torch.manual_seed(seed)
-    for name, parameter in ear.named_parameters():
+    for name, parameter in classifier.named_parameters():
         if not name.startswith("encoder."):
             torch.nn.init.normal_(parameter)
         elif "lora_" in name:
             torch.nn.init.normal_(parameter, std=0.2)
-    return ear.eval()
+    return classifier.eval()
 
 
 def sure_ear(encoder, opinions, **settings):
@@ -139,30 +139,34 @@ def sure_ear(encoder, opinions, **settings):
 
     from listenwell.annotators.heads import HEADS
 
-    ear = tiny_ear(encoder, opinions, **settings)
+    classifier = tiny_ear(encoder, opinions, **settings)
     with torch.no_grad():
         for head, scores in opinions.items():
-            ear.heads[head].weight.zero_()
-            ear.heads[head].bias.zero_()
+            classifier.heads[head].weight.zero_()
+            classifier.heads[head].bias.zero_()
             for label, score in scores.items():
-                ear.heads[head].bias[HEADS[head].labels.index(label)] = score
-    return ear
+                classifier.heads[head].bias[HEADS[head].labels.index(label)] = score
+    return classifier
 
 
-def keep_ear(ear, folder, seed=1):
+def keep_ear(classifier, folder, seed=1):
     """The ear as a checkpoint, with the recipe that could have made it."""
     from pathlib import Path
 
     from listenwell import checkpoint
-    from listenwell.annotators.model import KIND, save_ear
+    from listenwell.annotators.model import KIND, save_classifier
     from listenwell.recipe import write_recipe
-    from listenwell.training.recipe import EarRecipe, TrainRecipe
+    from listenwell.training.recipe import ClassifierRecipe, TrainRecipe
 
     recipe = TrainRecipe(
-        Path("runs/tiny"), "ear", ear.config.base, seed=seed, ear=EarRecipe(ear.config.heads)
+        Path("runs/tiny"),
+        "classifier",
+        classifier.config.base,
+        seed=seed,
+        classifier=ClassifierRecipe(classifier.config.heads),
     )
     with checkpoint.writing(folder, KIND) as place:
-        save_ear(ear, place)
+        save_classifier(classifier, place)
         write_recipe(recipe, place / "recipe.yaml")
     return folder
 
@@ -222,7 +226,7 @@ def write_tiny_gguf(file):
 
 
 def save_tiny_speaker(folder, llama):
-    """A planned speaker as a whole model: the tiny llama with a row for each plan token."""
+    """A planned generator as a whole model: the tiny llama with a row for each plan token."""
     import torch
     from transformers import AutoModelForCausalLM
 

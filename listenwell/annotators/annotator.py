@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.annotators import WINDOW
-from listenwell.annotators.config import KIND, EarConfig, probabilities
+from listenwell.annotators.config import KIND, ClassifierConfig, probabilities
 from listenwell.annotators.heads import (
     CONTEXT,
     EMOTION_GROUP,
@@ -24,8 +24,8 @@ from listenwell.annotators.heads import (
     UTTERANCE,
     Head,
 )
-from listenwell.annotators.inference import Heard, Hears, hear
-from listenwell.annotators.onnx_classifier import load_light_ear
+from listenwell.annotators.inference import ClassifierBackend, ClassifierOutput, hear
+from listenwell.annotators.onnx_classifier import load_onnx_classifier
 from listenwell.annotators.rationales import shown_parts
 from listenwell.annotators.turn_factors import with_factors
 from listenwell.annotators.views import View, context_view, encode_views
@@ -57,12 +57,15 @@ class Annotator:
     """One or more ears; each head is asked of the first that has it."""
 
     def __init__(
-        self, ears: Sequence[tuple[Hears, Vocabulary]], heads: Sequence[str] | None, key: str
+        self,
+        classifiers: Sequence[tuple[ClassifierBackend, Vocabulary]],
+        heads: Sequence[str] | None,
+        key: str,
     ) -> None:
-        self._ears = tuple(ears)
+        self._classifiers = tuple(classifiers)
         owner: dict[str, int] = {}
-        for number, (ear, _) in enumerate(self._ears):
-            for name in ear.config.heads:
+        for number, (classifier, _) in enumerate(self._classifiers):
+            for name in classifier.config.heads:
                 owner.setdefault(name, number)
         for name in heads or ():
             if name not in owner:
@@ -94,19 +97,19 @@ class Annotator:
         for name in heads or ():
             if name not in HEADS:
                 raise unknown_name("head", name, HEADS)
-        folders = find_ears(folder or SHIPPED)
-        ears, engines = [], []
+        folders = find_classifiers(folder or SHIPPED)
+        classifiers, engines = [], []
         for place in folders:
-            ear, vocabulary, runs_on = _load_ear(place, weights, engine, precision)
-            ears.append((ear, vocabulary))
+            classifier, vocabulary, runs_on = _load_classifier(place, weights, engine, precision)
+            classifiers.append((classifier, vocabulary))
             engines.append(runs_on)
         key = hash_files(place / MANIFEST for place in folders)
         if weights is not None:  # the checkpoints' own sums say nothing of another encoder
-            encoder = find_weights(ears[0][0].config.base, weights)
+            encoder = find_weights(classifiers[0][0].config.base, weights)
             key += hash_files(encoder / name for name in HUB_FILES)
         if any(engines):  # another engine rounds otherwise
             key += ", ".join(engines)
-        return cls(ears, heads, key)
+        return cls(classifiers, heads, key)
 
     def annotate(self, dialogue: Dialogue, top: int = 5) -> Dialogue:
         """The dialogue with readings on every turn, and factors where they were not known.
@@ -141,20 +144,20 @@ class Annotator:
 
     def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
         """What the other person feels, the most likely first; fills the listener's place of that name."""
-        return self.understand_many([dialogue])[0]
+        return self.understand_batch([dialogue])[0]
 
-    def understand_many(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...]]:
+    def understand_batch(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...]]:
         """The same for several dialogues, read together."""
         heard = self._hear("emotion", [context_view(dialogue) for dialogue in dialogues])
-        ear = self._ears[self._owner["emotion"]][0]
-        found = probabilities(heard.logits("emotion"), "emotion", ear.config.temperature("emotion"))
+        classifier = self._classifiers[self._owner["emotion"]][0]
+        found = probabilities(heard.logits("emotion"), "emotion", classifier.config.temperature("emotion"))
         return [_best(row, HEADS["emotion"], 5) for row in found]
 
-    def _hear(self, head: str, views: Sequence[View]) -> Heard:
+    def _hear(self, head: str, views: Sequence[View]) -> ClassifierOutput:
         if head not in self._owner:
             raise unknown_name("head", head, self.heads)
-        ear, vocabulary = self._ears[self._owner[head]]
-        return hear(ear, encode_views(vocabulary, views, ear.config.limit))
+        classifier, vocabulary = self._classifiers[self._owner[head]]
+        return hear(classifier, encode_views(vocabulary, views, classifier.config.limit))
 
     def _readings(self, dialogues: Sequence[Dialogue], top: int, last: bool) -> list[list[list[Reading]]]:
         """For each dialogue and turn its readings, in the order of HEADS."""
@@ -165,25 +168,25 @@ class Annotator:
             if not last or item.turn == len(dialogue.turns) - 1
         ]
         found: list[list[dict[str, Reading]]] = [[{} for _ in dialogue.turns] for dialogue in dialogues]
-        for number, (ear, vocabulary) in enumerate(self._ears):
+        for number, (classifier, vocabulary) in enumerate(self._classifiers):
             own = {name for name in self.heads if self._owner[name] == number}
             mine = [item for item in asked if own & set(item.heads)]
             views = {view: place for place, view in enumerate(dict.fromkeys(item.view for item in mine))}
-            inputs = encode_views(vocabulary, list(views), ear.config.limit)
-            marked = {views[item.view] for item in mine if set(ear.config.marked) & set(item.heads)}
-            heard = hear(ear, inputs, marked)
+            inputs = encode_views(vocabulary, list(views), classifier.config.limit)
+            marked = {views[item.view] for item in mine if set(classifier.config.marked) & set(item.heads)}
+            heard = hear(classifier, inputs, marked)
             for head in sorted(own):
                 items = [item for item in mine if head in item.heads]
                 if not items:
                     continue
                 logits = heard.logits(head, [views[item.view] for item in items])
-                scores = probabilities(logits, head, ear.config.temperature(head))
+                scores = probabilities(logits, head, classifier.config.temperature(head))
                 for item, row in zip(items, scores, strict=True):
                     place = views[item.view]
                     words: tuple[str, ...] = ()
-                    if head in ear.config.marked and row[0] < 0.5:
-                        chances = heard.words(place)[:, ear.config.marked.index(head)]
-                        words = shown_parts(item.view[-1][0], vocabulary, chances)
+                    if head in classifier.config.marked and row[0] < 0.5:
+                        word_probabilities = heard.words(place)[:, classifier.config.marked.index(head)]
+                        words = shown_parts(item.view[-1][0], vocabulary, word_probabilities)
                     turn = found[item.dialogue][item.turn]
                     turn[head] = Reading(head, _best(row, HEADS[head], top), words)
                     if head == "emotion":
@@ -191,20 +194,20 @@ class Annotator:
         return [[[turn[name] for name in ORDER if name in turn] for turn in turns] for turns in found]
 
 
-def _load_ear(
+def _load_classifier(
     folder: Path, weights: Path | None, engine: str, precision: str
-) -> tuple[Hears, Vocabulary, str]:
+) -> tuple[ClassifierBackend, Vocabulary, str]:
     """An ear, its vocabulary, and for keys what runs it; nothing where torch does."""
-    config = build(EarConfig, open_checkpoint(folder, KIND).config())
+    config = build(ClassifierConfig, open_checkpoint(folder, KIND).config())
     fits = engine != TORCH and runs_on_onnx(base_folder(config.base, weights))
     if choose_engine(engine, f"The annotator on {config.base}", fits) == ONNX:
-        return *load_light_ear(folder, weights, precision), f"{ONNX} {precision}"
-    from listenwell.annotators.model import load_ear
+        return *load_onnx_classifier(folder, weights, precision), f"{ONNX} {precision}"
+    from listenwell.annotators.model import load_classifier
 
-    return *load_ear(folder, weights), ""
+    return *load_classifier(folder, weights), ""
 
 
-def find_ears(folder: Path) -> list[Path]:
+def find_classifiers(folder: Path) -> list[Path]:
     """The checkpoint that a folder is, a training run's best one, or those that lie in it."""
     if ((one := find_checkpoint(folder)) / MANIFEST).is_file():
         return [one]
@@ -250,8 +253,10 @@ def _best(row: np.ndarray, head: Head, top: int) -> tuple[Scored, ...]:
 
 def _groups(row: np.ndarray, top: int) -> tuple[Scored, ...]:
     """The likeliest of the 16 groups of emotions; a group is as likely as its members together."""
-    chances = np.zeros(len(EMOTION_GROUPS))
-    for emotion, chance in zip(EMOTIONS, row, strict=True):
-        chances[EMOTION_GROUPS.index(GROUP_OF_EMOTION[emotion])] += chance
-    order = np.argsort(-chances, kind="stable")[:top]
-    return tuple(Scored(EMOTION_GROUPS[int(place)], round(float(chances[place]), 4)) for place in order)
+    group_probabilities = np.zeros(len(EMOTION_GROUPS))
+    for emotion, probability in zip(EMOTIONS, row, strict=True):
+        group_probabilities[EMOTION_GROUPS.index(GROUP_OF_EMOTION[emotion])] += probability
+    order = np.argsort(-group_probabilities, kind="stable")[:top]
+    return tuple(
+        Scored(EMOTION_GROUPS[int(place)], round(float(group_probabilities[place]), 4)) for place in order
+    )

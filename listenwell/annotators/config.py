@@ -8,12 +8,12 @@ from listenwell.annotators.heads import HEADS
 from listenwell.errors import InputError
 from listenwell.serialization import Record
 
-KIND = "ear"
+KIND = "classifier"
 POOLINGS = ("mean", "first", "last")
 
 
 @dataclass(frozen=True)
-class EarConfig(Record):
+class ClassifierConfig(Record):
     """What an ear is made of."""
 
     base: str

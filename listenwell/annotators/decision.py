@@ -24,7 +24,7 @@ def log_frequencies(labels: LabelSet, seen: Iterable[str]) -> np.ndarray:
     return np.asarray(np.log(counts / counts.sum()))
 
 
-def choose(chances: np.ndarray, frequencies: np.ndarray, share: float) -> np.ndarray:
+def choose(probabilities: np.ndarray, frequencies: np.ndarray, share: float) -> np.ndarray:
     """The number of the chosen label of each item.
 
     Args:
@@ -32,16 +32,18 @@ def choose(chances: np.ndarray, frequencies: np.ndarray, share: float) -> np.nda
         frequencies: (labels,), `log_frequencies`.
         share: τ; 0 chooses the likeliest.
     """
-    chosen: np.ndarray = (np.log(np.maximum(chances, 1e-12)) - share * frequencies).argmax(axis=1)
+    chosen: np.ndarray = (np.log(np.maximum(probabilities, 1e-12)) - share * frequencies).argmax(axis=1)
     return chosen
 
 
-def fit_share(chances: np.ndarray, truth: np.ndarray, frequencies: np.ndarray, labels: LabelSet) -> float:
+def fit_share(
+    probabilities: np.ndarray, truth: np.ndarray, frequencies: np.ndarray, labels: LabelSet
+) -> float:
     """The τ with the best weighted F1 on validation; the smallest where several are as good."""
     right = [labels[int(number)] for number in truth]
 
     def score(share: float) -> float:
-        given = [labels[int(number)] for number in choose(chances, frequencies, share)]
+        given = [labels[int(number)] for number in choose(probabilities, frequencies, share)]
         return classification_metrics(right, given, labels.labels)["weighted_f1"]
 
     return max(SHARES, key=lambda share: (score(share), -share))

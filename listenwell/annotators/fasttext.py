@@ -19,8 +19,8 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.metrics import words
 from listenwell.serialization import Record
 
-SHIPPED = Path(__file__).parents[1] / "pretrained" / "bag_emotion"
-KIND = "bag"
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "fasttext_emotion"
+KIND = "fasttext"
 """The kind of its checkpoints."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 END = 0
@@ -29,7 +29,7 @@ _TEXTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class BagConfig(Record):
+class FastTextConfig(Record):
     """What a bag classifier is made of."""
 
     reads: str
@@ -58,7 +58,7 @@ def common_words(texts: Iterable[str], least: int) -> tuple[str, ...]:
 class Features:
     """Turns texts into feature numbers."""
 
-    def __init__(self, config: BagConfig) -> None:
+    def __init__(self, config: FastTextConfig) -> None:
         self._numbers = {word: number for number, word in enumerate(config.words, start=1)}
         self._buckets, self._first_bucket = config.buckets, 1 + len(config.words)
 
@@ -74,7 +74,7 @@ class Features:
         return np.array(found, np.int32)
 
 
-class BagClassifier:
+class FastTextClassifier:
     """A bag classifier that reads.
 
     Args:
@@ -84,7 +84,9 @@ class BagClassifier:
         bias: (labels,) of the linear layer.
     """
 
-    def __init__(self, config: BagConfig, vectors: np.ndarray, matrix: np.ndarray, bias: np.ndarray) -> None:
+    def __init__(
+        self, config: FastTextConfig, vectors: np.ndarray, matrix: np.ndarray, bias: np.ndarray
+    ) -> None:
         wanted = [(config.features, config.dimensions), (len(config.labels), config.dimensions)]
         if [vectors.shape, matrix.shape, bias.shape] != [*wanted, (len(config.labels),)]:
             raise CheckpointError(
@@ -103,18 +105,18 @@ class BagClassifier:
         )
 
     @classmethod
-    def load(cls, folder: Path | None = None) -> "BagClassifier":
+    def load(cls, folder: Path | None = None) -> "FastTextClassifier":
         """Open a checkpoint, every file of it checked against its sum; without one, the shipped emotions."""
         return cls.read(open_checkpoint(folder or SHIPPED, KIND).folder)
 
     @classmethod
-    def read(cls, folder: Path) -> "BagClassifier":
+    def read(cls, folder: Path) -> "FastTextClassifier":
         """Read the two files that `save` wrote."""
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
         try:
-            config = BagConfig.from_json((folder / CONFIG).read_bytes())
+            config = FastTextConfig.from_json((folder / CONFIG).read_bytes())
             arrays = load_file(folder / WEIGHTS)
             return cls(config, arrays["vectors"], arrays["matrix"], arrays["bias"])
         except (OSError, KeyError, SafetensorError, InputError) as error:

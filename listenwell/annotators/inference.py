@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from listenwell.annotators.config import EarConfig
+from listenwell.annotators.config import ClassifierConfig
 from listenwell.annotators.views import Input
 
 CPU_TOKENS, GPU_TOKENS = 512, 65_536
@@ -30,10 +30,10 @@ class Batch:
     """Rows whose words are to be marked, each with its first word and the place after its last."""
 
 
-class Hears(Protocol):
-    """An ear on some engine: `model.Ear` on torch, `light.LightEar` on onnxruntime."""
+class ClassifierBackend(Protocol):
+    """An ear on some engine: `model.MultiTaskClassifier` on torch, `light.OnnxClassifier` on onnxruntime."""
 
-    config: EarConfig
+    config: ClassifierConfig
 
     @property
     def width(self) -> int:
@@ -55,18 +55,20 @@ class Hears(Protocol):
         ...
 
 
-class Heard:
+class ClassifierOutput:
     """What an ear made of some texts; heads are asked afterwards, which costs next to nothing."""
 
-    def __init__(self, ear: Hears, pooled: np.ndarray, words: dict[int, np.ndarray]) -> None:
-        self._ear, self._words = ear, words
+    def __init__(
+        self, classifier: ClassifierBackend, pooled: np.ndarray, words: dict[int, np.ndarray]
+    ) -> None:
+        self._classifier, self._words = classifier, words
         self.pooled = pooled
         """The encoder's vector of each text: (texts, width) float32."""
 
     def logits(self, head: str, places: Sequence[int] | None = None) -> np.ndarray:
         """Scores of a head's labels (places, labels), for some of the texts or all."""
         chosen = self.pooled if places is None else self.pooled[np.asarray(places, np.int64)]
-        return self._ear.answers(chosen, head)
+        return self._classifier.answers(chosen, head)
 
     def words(self, place: int) -> np.ndarray:
         """How likely each word piece of the last turn shows each marked head's level: (pieces, heads)."""
@@ -74,11 +76,11 @@ class Heard:
 
 
 def hear(
-    ear: Hears,
+    classifier: ClassifierBackend,
     inputs: Sequence[Input],
     marked: Collection[int] = (),
     advance: Callable[[int], None] | None = None,
-) -> Heard:
+) -> ClassifierOutput:
     """Run the encoder over every input.
 
     Args:
@@ -87,15 +89,15 @@ def hear(
         marked: numbers of the inputs whose words are to be marked.
         advance: is told how many inputs were done, batch by batch.
     """
-    pooled = np.zeros((len(inputs), ear.width), np.float32)
+    pooled = np.zeros((len(inputs), classifier.width), np.float32)
     words: dict[int, np.ndarray] = {}
-    for places in like_lengths([len(given) for given in inputs], ear.tokens_at_once):
+    for places in like_lengths([len(given) for given in inputs], classifier.tokens_at_once):
         rows = [row for row, place in enumerate(places) if place in marked]
-        pooled[places], found = ear.listen(_laid_out([inputs[place] for place in places], rows))
-        words |= {places[row]: chances for row, chances in zip(rows, found, strict=True)}
+        pooled[places], found = classifier.listen(_laid_out([inputs[place] for place in places], rows))
+        words |= {places[row]: probabilities for row, probabilities in zip(rows, found, strict=True)}
         if advance:
             advance(len(places))
-    return Heard(ear, pooled, words)
+    return ClassifierOutput(classifier, pooled, words)
 
 
 def like_lengths(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

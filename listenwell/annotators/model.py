@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from listenwell import checkpoint
-from listenwell.annotators.config import KIND, EarConfig, no_marks
+from listenwell.annotators.config import KIND, ClassifierConfig, no_marks
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, Batch
 from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
@@ -20,10 +20,10 @@ from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build, dumps
 
 
-class Ear(torch.nn.Module):  # type: ignore[misc]
+class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
     """The encoder and its heads."""
 
-    def __init__(self, encoder: Any, config: EarConfig, dropout: float = 0.0) -> None:  # noqa: ANN401
+    def __init__(self, encoder: Any, config: ClassifierConfig, dropout: float = 0.0) -> None:  # noqa: ANN401
         super().__init__()
         config.check_room(int(encoder.config.max_position_embeddings))
         self.config = config
@@ -47,7 +47,7 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
         return GPU_TOKENS if self._device.type == "cuda" else CPU_TOKENS
 
     def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
-        """What `inference.Hears` promises; on a GPU the encoder runs in bfloat16."""
+        """What `inference.ClassifierBackend` promises; on a GPU the encoder runs in bfloat16."""
         device = self._device
         arrays = (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts)
         *given, owners, starts = (torch.from_numpy(array).to(device) for array in arrays)
@@ -132,13 +132,13 @@ class Ear(torch.nn.Module):  # type: ignore[misc]
         return found
 
 
-def save_ear(ear: Ear, folder: Path) -> None:
+def save_classifier(classifier: MultiTaskClassifier, folder: Path) -> None:
     """Write config.json and the weights in fp16: the adapter's and heads', or all of them."""
-    (folder / "config.json").write_text(dumps(ear.config.to_dict()) + "\n", encoding="utf-8")
-    save_weights(ear, ear.encoder, folder)
+    (folder / "config.json").write_text(dumps(classifier.config.to_dict()) + "\n", encoding="utf-8")
+    save_weights(classifier, classifier.encoder, folder)
 
 
-def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary]:
+def load_classifier(folder: Path, weights: Path | None = None) -> tuple[MultiTaskClassifier, Vocabulary]:
     """An ear from its checkpoint, with the adapter merged into the encoder.
 
     Args:
@@ -146,13 +146,13 @@ def load_ear(folder: Path, weights: Path | None = None) -> tuple[Ear, Vocabulary
         weights: the encoder's own folder, where it is not the installed one.
     """
     saved = checkpoint.open_checkpoint(folder, KIND)
-    config = build(EarConfig, saved.config())
+    config = build(ClassifierConfig, saved.config())
     encoder, base = load_encoder(config.base, weights)
-    ear = Ear(encoder, config)
-    load_weights(ear, encoder, saved)
-    return ear.eval(), Vocabulary.from_folder(base)
+    classifier = MultiTaskClassifier(encoder, config)
+    load_weights(classifier, encoder, saved)
+    return classifier.eval(), Vocabulary.from_folder(base)
 
 
-def with_temperatures(ear: Ear, temperatures: dict[str, float]) -> None:
+def with_temperatures(classifier: MultiTaskClassifier, temperatures: dict[str, float]) -> None:
     """Give the ear fitted temperatures."""
-    ear.config = replace(ear.config, temperatures=tuple(sorted(temperatures.items())))
+    classifier.config = replace(classifier.config, temperatures=tuple(sorted(temperatures.items())))

@@ -11,14 +11,14 @@ GAP = 2
 
 
 def shown_parts(
-    text: str, vocabulary: Vocabulary, chances: np.ndarray, least: float = 0.5
+    text: str, vocabulary: Vocabulary, probabilities: np.ndarray, least: float = 0.5
 ) -> tuple[str, ...]:
     """Parts of a text, in order; as `shown_spans`, which says where they are."""
-    return tuple(text[first:end] for first, end in shown_spans(text, vocabulary, chances, least))
+    return tuple(text[first:end] for first, end in shown_spans(text, vocabulary, probabilities, least))
 
 
 def shown_spans(
-    text: str, vocabulary: Vocabulary, chances: np.ndarray, least: float = 0.5
+    text: str, vocabulary: Vocabulary, probabilities: np.ndarray, least: float = 0.5
 ) -> tuple[tuple[int, int], ...]:
     """First and last letters of the parts: whole words with a piece above `least`, near ones joined.
 
@@ -31,8 +31,8 @@ def shown_spans(
         least: from which chance on a piece counts.
     """
     shown = np.zeros(len(text), bool)
-    for (first, end), chance in zip(vocabulary.spans(text), chances, strict=False):
-        if chance > least:
+    for (first, end), probability in zip(vocabulary.spans(text), probabilities, strict=False):
+        if probability > least:
             shown[_word_start(text, first) : _word_end(text, end)] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([0], shown.astype(int), [0]))))
     parts: list[tuple[int, int]] = []

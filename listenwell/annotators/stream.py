@@ -75,7 +75,7 @@ class Stream:
     """Dialogues of two turns or more, none of them their listener's."""
     read: set[str] = field(default_factory=set, init=False)
     """Heads that gave a reading."""
-    begun: float = field(default_factory=time.perf_counter, init=False)
+    prefix: float = field(default_factory=time.perf_counter, init=False)
 
     def write(self, out: IO[bytes], advance: Advance) -> None:
         """Write one dialogue a line, each flushed, to what cannot be gone back on: a pipe, a terminal.
@@ -99,7 +99,7 @@ class Stream:
             rest = growing.begin(self.run(), chain(first, given))
             self.lines = self.earlier = growing.kept
             self.read |= growing.read
-            self.begun = time.perf_counter()
+            self.prefix = time.perf_counter()
             if self.earlier:
                 advance(self.earlier)
             for dialogue in self._annotated(_windows(rest)):
@@ -123,7 +123,7 @@ class Stream:
 
     def rate(self) -> float:
         """Lines made in a second of this run."""
-        return (self.lines - self.earlier) / max(time.perf_counter() - self.begun, 1e-9)
+        return (self.lines - self.earlier) / max(time.perf_counter() - self.prefix, 1e-9)
 
     def _given(self) -> Iterator[Dialogue]:
         """The source's dialogues with listener and annotator; those that lack a listener are counted."""

@@ -51,7 +51,7 @@ def _levels(turn: Turn) -> tuple[int, int, int] | None:
 
 def level_of(read: Reading) -> int:
     """0 where "no" is likelier than weak and strong together, which CoMAE §4.2 merges; else the likelier."""
-    chance = {score.label: score.probability for score in read.scores}
-    if chance.get("no", 0.0) >= 0.5:
+    probability = {score.label: score.probability for score in read.scores}
+    if probability.get("no", 0.0) >= 0.5:
         return 0
-    return max((1, 2), key=lambda level: chance.get(LEVELS[level], 0.0))
+    return max((1, 2), key=lambda level: probability.get(LEVELS[level], 0.0))

@@ -17,7 +17,7 @@ from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
 from listenwell.cli.serve import serve
-from listenwell.cli.sweep import study
+from listenwell.cli.sweep import sweep
 from listenwell.cli.train import train
 from listenwell.errors import ListenwellError, MissingExtraError
 from listenwell.version import __version__
@@ -43,7 +43,7 @@ app.command()(compare)
 app.command()(results)
 app.command()(train)
 app.command()(export)
-app.command()(study)
+app.command()(sweep)
 app.add_typer(corpus, name="corpus")
 
 

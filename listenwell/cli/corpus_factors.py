@@ -304,9 +304,9 @@ def _no_replies(source: _Source) -> Exception:
 def _result(work: _Work, analysis: "Analysis", seed: int) -> dict[str, Any]:
     """All of factors.json."""
     from listenwell.files import hash_files
-    from listenwell.results.store import surroundings
+    from listenwell.results.store import environment
 
-    reader, around = work.source.reader, surroundings()
+    reader, around = work.source.reader, environment()
     return {
         "task": "factors",
         "corpus": work.source.name,

@@ -149,7 +149,7 @@ class _Work:
                 "files with `listenwell corpus download empathetic_dialogues --path FOLDER`, and give --path."
             )
         return (
-            f"Name the person as the dialogue's `listener` and its turns' `speaker`, or in the note "
+            f"Name the person as the dialogue's `listener` and its turns' `generator`, or in the note "
             f"`{LISTENER_WORKER}`; of the known corpora, empathetic_dialogues and pec name them."
         )
 
@@ -158,9 +158,9 @@ def _result(work: _Work, comparison: "Comparison", runs: int, least: int, seed: 
     """All of listeners.json."""
     from listenwell.files import hash_files
     from listenwell.papers.corpus_analysis.listeners import BY
-    from listenwell.results.store import surroundings
+    from listenwell.results.store import environment
 
-    around = surroundings()
+    around = environment()
     return {
         "task": "listeners",
         "corpus": work.name,

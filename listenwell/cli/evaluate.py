@@ -15,8 +15,8 @@ from listenwell.cli.evaluate_generators import (
     Table,
     Task,
     check_task,
+    of_generators,
     of_given,
-    of_speakers,
 )
 from listenwell.cli.options import AsJson, Recipe, Weights, Without
 from listenwell.files import slug
@@ -43,7 +43,7 @@ Where = Annotated[
     Path | None,
     typer.Option("--path", help="The corpus's folder; otherwise looked for under LISTENWELL_DATA."),
 ]
-Ears = Annotated[
+Classifiers = Annotated[
     list[Path] | None,
     typer.Option("--ears", help="A trained annotators' folder, instead of the shipped one; repeatable."),
 ]
@@ -78,7 +78,7 @@ def evaluate(
     recipe: Recipe = None,
     weights: Weights = None,
     encoder: Encoder = None,
-    ears: Ears = None,
+    classifiers: Classifiers = None,
     head: Heads = None,
     ranker: Rankers = None,
     task: Task = REPLIES,
@@ -106,14 +106,16 @@ def evaluate(
     if model == "annotators":
         own = not any((replies, path, recipe, weights, encoder, ranker, corpus != "empathetic_dialogues"))
         own = own and not any(speaks)
-        return _of_annotators(ears, head, split, Sampling(limit, seed), system, (out, keep), own, as_json)
+        return _of_annotators(
+            classifiers, head, split, Sampling(limit, seed), system, (out, keep), own, as_json
+        )
     if model == "rankers":
-        own = not any((replies, recipe, weights, encoder, ears, head, seed, *speaks))
+        own = not any((replies, recipe, weights, encoder, classifiers, head, seed, *speaks))
         folder = out or _folder("rankers", corpus, split)
         return of_rankers(ranker, (corpus, split, path, limit), system, (folder, keep), own, as_json)
     asked = _Asked(model, replies, system, corpus, split, path, annotated, Sampling(limit, seed))
     how = _How(task, factors, tuple(without or ()), recipe, weights, encoder, beside, table)
-    _check(asked, how, bool(ears or head or ranker))
+    _check(asked, how, bool(classifiers or head or ranker))
     folder = out or _folder(_name(asked, how), corpus, split)
     _write(_measured(asked, how, folder), (folder, keep), as_json)
 
@@ -147,7 +149,7 @@ class _How:
 
     @property
     def alone(self) -> bool:
-        """Whether a speaker is asked alone, without the rest of the listener."""
+        """Whether a generator is asked alone, without the rest of the listener."""
         return self.factors is not None or self.task != REPLIES
 
 
@@ -155,7 +157,7 @@ def _measured(asked: _Asked, how: _How, folder: Path) -> "Result":
     if asked.replies is not None:
         return _of_file(asked.replies, asked, how)
     if how.alone:
-        return of_speakers(how.task, _row(asked, how, folder), how.encoder)
+        return of_generators(how.task, _row(asked, how, folder), how.encoder)
     return _of_model(asked, how, folder)
 
 
@@ -191,7 +193,7 @@ def _check(asked: _Asked, how: _How, is_odd: bool) -> None:
 
 
 def _of_annotators(
-    ears: list[Path] | None,
+    classifiers: list[Path] | None,
     heads: list[str] | None,
     split: str,
     sampling: "Sampling",
@@ -201,11 +203,11 @@ def _of_annotators(
     as_json: bool,
 ) -> None:
     """Measure annotators; `own`: only options of theirs were given."""
-    from listenwell.annotators.annotator import SHIPPED, find_ears
+    from listenwell.annotators.annotator import SHIPPED, find_classifiers
     from listenwell.cli.result_tables import grid_table
     from listenwell.errors import InputError
     from listenwell.evaluation.report.tables import figure_grids
-    from listenwell.evaluation.understanding import Scope, evaluate_ears
+    from listenwell.evaluation.understanding import Scope, evaluate_classifiers
     from listenwell.results.store import write_result
 
     if not own:
@@ -215,8 +217,8 @@ def _of_annotators(
         )
     name = system or "annotators"
     folder = places[0] or _folder(name, "understanding", split)
-    folders = [place for ear in ears or [SHIPPED] for place in find_ears(ear)]
-    results = evaluate_ears(folders, Scope(split, sampling, tuple(heads or ())), name)
+    folders = [place for classifier in classifiers or [SHIPPED] for place in find_classifiers(classifier)]
+    results = evaluate_classifiers(folders, Scope(split, sampling, tuple(heads or ())), name)
     for result in results:
         for place in filter(None, (folder, places[1])):
             write_result(result, place / f"{result.task}-{slug(result.system)}.json")
@@ -247,13 +249,13 @@ def _of_file(file: Path, asked: _Asked, how: _How) -> "Result":
 
 
 def _row(asked: _Asked, how: _How, folder: Path) -> "Row":
-    """A speaker alone, asked for the replies of a corpus."""
+    """A generator alone, asked for the replies of a corpus."""
     from listenwell.evaluation.generator_results import Row
-    from listenwell.evaluation.systems import PREDICTED, Asked, Who
+    from listenwell.evaluation.systems import PREDICTED, Asked, System
     from listenwell.evaluation.workers import Job
 
     what = Asked(asked.corpus, asked.split, asked.path, asked.annotated, asked.sampling)
-    who = Who(str(asked.model), how.weights, how.recipe)
+    who = System(str(asked.model), how.weights, how.recipe)
     return Row(Job(who, what, how.factors or PREDICTED, folder), asked.system, how.table)
 
 
@@ -263,14 +265,14 @@ def _of_model(asked: _Asked, how: _How, folder: Path) -> "Result":
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.empathy import load_readers
     from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
-    from listenwell.evaluation.systems import Who
+    from listenwell.evaluation.systems import System
     from listenwell.files import hash_files
 
     reader = CORPORA.load(asked.corpus)(asked.path)
     reader.check(asked.split)
-    who = Who(str(asked.model), how.weights, how.recipe, whole=True, without=how.without)
+    who = System(str(asked.model), how.weights, how.recipe, whole=True, without=how.without)
     listener = who.listener()
-    files = model_files(listener.speak, how.weights)
+    files = model_files(listener.generate, how.weights)
     checkpoint = hash_files(files) if files else None
     run = Run(reader, asked.split, asked.sampling, folder, checkpoint, load_readers(), how.without)
     return evaluate_listener(listener, run, Embedder.load(how.encoder))

@@ -1,4 +1,4 @@
-"""`listenwell evaluate --task …` of speakers that plan, and `listenwell compare`: replies side by side."""
+"""`listenwell evaluate --task …` of generators that plan, and `listenwell compare`: replies side by side."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +14,11 @@ REPLIES, PERPLEXITY, PLANNING, REALIZATION = TASKS = ("replies", "perplexity", "
 
 Task = Annotated[
     str,
-    typer.Option(help=f"What is measured: {', '.join(TASKS)}; all but replies are of speakers that plan."),
+    typer.Option(help=f"What is measured: {', '.join(TASKS)}; all but replies are of generators that plan."),
 ]
 Factors = Annotated[
     str | None,
-    typer.Option(help="Ask the speaker alone, under gold, predicted, none or marginal factors."),
+    typer.Option(help="Ask the generator alone, under gold, predicted, none or marginal factors."),
 ]
 Annotated_ = Annotated[
     Path | None,
@@ -42,22 +42,22 @@ def check_task(task: str) -> None:
         raise unknown_name("task", task, TASKS)
 
 
-def of_speakers(task: str, row: "Row", encoder: Path | None) -> "Result":
-    """Measure a speaker alone: its perplexity, its plans, or its replies and what they realize.
+def of_generators(task: str, row: "Row", encoder: Path | None) -> "Result":
+    """Measure a generator alone: its perplexity, its plans, or its replies and what they realize.
 
     Args:
         task: one of TASKS.
         row: who is asked for what.
         encoder: of replies, another sentence encoder's folder.
     """
-    from listenwell.evaluation.generator_results import evaluate_perplexity, evaluate_planning, speak_all
+    from listenwell.evaluation.generator_results import evaluate_perplexity, evaluate_planning, generate_all
     from listenwell.evaluation.saved_runs import read_made
 
     if task == PERPLEXITY:
         return evaluate_perplexity(row)
     if task == PLANNING:
         return evaluate_planning(row)
-    given = read_made(speak_all(row), row.job.asked.source)
+    given = read_made(generate_all(row), row.job.asked.source)
     return of_given(task, given, None, encoder, row.table)
 
 

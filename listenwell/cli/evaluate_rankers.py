@@ -34,7 +34,7 @@ def of_rankers(
     from listenwell.errors import InputError
     from listenwell.evaluation.ranking import evaluate_rankers
     from listenwell.files import slug
-    from listenwell.rankers.ranker import Selector
+    from listenwell.rankers.ranker import Ranker
     from listenwell.rankers.scoring import Pools
     from listenwell.results.store import write_result
 
@@ -46,8 +46,8 @@ def of_rankers(
     corpus, split, path, most = part
     given = Pools(corpus, split, path=path, most=most)
     chosen: list[Path | None] = [*folders] if folders else [None]
-    witnesses = [Selector.load(folder).witness for folder in chosen]
-    result = evaluate_rankers(witnesses, system or witnesses[0].name, given, SCORES)
+    scorers = [Ranker.load(folder).scorer for folder in chosen]
+    result = evaluate_rankers(scorers, system or scorers[0].name, given, SCORES)
     for place in filter(None, places):
         write_result(result, place / f"{result.task}-{slug(result.system)}.json")
     show_result(result, places[0], as_json)

@@ -1,4 +1,4 @@
-"""`listenwell export`: a trained speaker as an ordinary model for other engines."""
+"""`listenwell export`: a trained generator as an ordinary model for other engines."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -22,15 +22,15 @@ def export(
         Form, typer.Option(help="hf: a Hugging Face folder; gguf: a file for llama.cpp and Ollama.")
     ],
     weights: Annotated[
-        Path | None, typer.Option(help="A run, or a checkpoint of it; otherwise the shipped speaker.")
+        Path | None, typer.Option(help="A run, or a checkpoint of it; otherwise the shipped generator.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
-    """Write a speaker, its adapter merged, as a model that other engines run without listenwell.
+    """Write a generator, its adapter merged, as a model that other engines run without listenwell.
 
     The model writes its plan itself, as special tokens before its words, which engines leave out of the text.
 
-    Example: listenwell export speaker --to hf --weights runs/planned
+    Example: listenwell export generator --to hf --weights runs/planned
     """
     from listenwell.checkpoint import find_checkpoint, open_checkpoint
     from listenwell.errors import CheckpointError, InputError
@@ -45,7 +45,7 @@ def export(
     saved = open_checkpoint(find_checkpoint(weights or SHIPPED))
     if saved.kind not in (KIND, CAUSAL):
         raise CheckpointError(
-            f"{saved.folder} holds a {saved.kind!r}, no speaker.", "Name a speaker's folder."
+            f"{saved.folder} holds a {saved.kind!r}, no generator.", "Name a speaker's folder."
         )
     model = merged(saved)
     if to is Form.hf:

@@ -62,10 +62,10 @@ def rank(
     dialogue = _dialogue(context, persona_line or ())
     found_pool = find_pool(pool, longest)
 
-    from listenwell.rankers.ranker import Selector
+    from listenwell.rankers.ranker import Ranker
     from listenwell.retrieval.search import PoolSearch
 
-    selector = Selector.load(ranker, weights)
+    selector = Ranker.load(ranker, weights)
     try:
         search = PoolSearch.open(selector, found_pool)
     except KeyboardInterrupt:

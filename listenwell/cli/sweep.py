@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 RESULTS = Path("results")
 
 
-def study(
+def sweep(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="YAML files; see recipes/.")],
     parallel: Annotated[int, typer.Option(min=1, help="How many runs share the machine.")] = 1,
     only: Annotated[list[str] | None, typer.Option(metavar="ROW", help="A row to run; repeatable.")] = None,
@@ -23,7 +23,7 @@ def study(
     ] = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
     root: Annotated[Path, typer.Option(help="Where the runs' folders are.")] = Path("runs"),
-    gather_only: Annotated[
+    aggregate_only: Annotated[
         bool, typer.Option("--gather-only", help="Run nothing; gather what is there.")
     ] = False,
     partial: Annotated[
@@ -49,7 +49,7 @@ def study(
     plans = read_plans(files, root, limit)
     runs = choose(plans, only or (), seed_list(seeds) if seeds else ())
     code = 0
-    if not gather_only:
+    if not aggregate_only:
         with progress("running the study", len(runs), "runs") as advance:
             outcome = run_all(runs, parallel, seconds, say, advance)
         say(f"study: {outcome}")
@@ -59,16 +59,16 @@ def study(
     elif code and not partial:
         say("Nothing is gathered: --gather-only --partial takes what is there.")
     else:
-        _gather(plans, results or RESULTS, only or (), partial)
+        _aggregate(plans, results or RESULTS, only or (), partial)
     raise typer.Exit(code)
 
 
-def _gather(plans: "Sequence[Plan]", folder: Path, only: "Sequence[str]", partial: bool) -> None:
+def _aggregate(plans: "Sequence[Plan]", folder: Path, only: "Sequence[str]", partial: bool) -> None:
     """Write the rows and name the files."""
     from listenwell.cli.terminal import visible
-    from listenwell.sweeps.aggregate import gather
+    from listenwell.sweeps.aggregate import aggregate
 
-    gathered = gather(plans, folder, only, partial)
+    gathered = aggregate(plans, folder, only, partial)
     for line in gathered.lacking:
         typer.echo(visible(f"missing: {line}"), err=True)
     for file in gathered.files:

@@ -113,7 +113,7 @@ def _steer(talk: Talk, command: str, rest: str) -> None:
     field = command[1:] + ("s" if command == "/mechanism" else "")
     try:
         if talk.listener.plan is None:
-            typer.echo(f"The model {visible(talk.listener.speak.name)} makes no plans.")
+            typer.echo(f"The model {visible(talk.listener.generate.name)} makes no plans.")
             return
         given = wanted(**{field: (rest.split() if field == "mechanisms" else rest) if rest else None})  # type: ignore[arg-type]
     except ListenwellError as error:  # the talk goes on

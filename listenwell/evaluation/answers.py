@@ -76,7 +76,7 @@ def _yes_or_no(found: np.ndarray, right: np.ndarray) -> dict[str, float]:
     names = ("no", "yes")
     figures = metrics.classification_metrics(
         [names[int(level > 0)] for level in right],
-        [names[int(chance < 0.5)] for chance in found[:, 0]],
+        [names[int(probability < 0.5)] for probability in found[:, 0]],
         names,
     )
     return {"accuracy": figures["accuracy"], "macro_f1": figures["macro_f1"]}
@@ -85,7 +85,7 @@ def _yes_or_no(found: np.ndarray, right: np.ndarray) -> dict[str, float]:
 def _group_accuracy(found: np.ndarray, right: np.ndarray) -> float:
     """Right among the 16 groups; a group is as likely as its members together."""
     group = np.array([EMOTION_GROUPS.index(GROUP_OF_EMOTION[name]) for name in EMOTIONS])
-    chances = np.zeros((len(found), len(EMOTION_GROUPS)))
+    group_probabilities = np.zeros((len(found), len(EMOTION_GROUPS)))
     for place, number in enumerate(group):
-        chances[:, number] += found[:, place]
-    return 100 * float((chances.argmax(axis=1) == group[right]).mean())
+        group_probabilities[:, number] += found[:, place]
+    return 100 * float((group_probabilities.argmax(axis=1) == group[right]).mean())

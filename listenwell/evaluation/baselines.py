@@ -37,7 +37,7 @@ class PeerRecord:
 
 
 @dataclass(frozen=True)
-class PeerFormat:
+class BaselineFormat:
     """How one of the released files is laid out."""
 
     name: str
@@ -67,7 +67,7 @@ _HUMAN = (
     ("reference", "the replies themselves: likeness is at its ceiling by construction"),
 )
 
-MOEL = PeerFormat(
+MOEL = BaselineFormat(
     name="moel",
     systems=(
         ("trs", "Transformer"),
@@ -86,7 +86,7 @@ MOEL = PeerFormat(
         (HUMAN, _HUMAN),
     ),
 )
-MIME = PeerFormat(
+MIME = BaselineFormat(
     name="mime",
     systems=(("Greedy", "MIME greedy"), ("Beam", "MIME beam"), ("Topk", "MIME top-k"), ("Ref", HUMAN)),
     separator=re.compile(r"-{10,}\s*"),
@@ -101,7 +101,7 @@ MIME = PeerFormat(
 FORMATS = (MOEL, MIME)
 
 
-def recognize(file: Path) -> PeerFormat | None:
+def recognize(file: Path) -> BaselineFormat | None:
     """Which of the released files this is, by its first lines; None if it is neither."""
     with file.open("rb") as lines:
         start = lines.read(1 << 16).decode("utf-8", "replace")
@@ -109,7 +109,7 @@ def recognize(file: Path) -> PeerFormat | None:
     return next((form for form in FORMATS if {key for key, _ in form.systems} <= keys), None)
 
 
-def read_peers(file: Path, form: PeerFormat, report: Report) -> Iterator[PeerRecord]:
+def read_baselines(file: Path, form: BaselineFormat, report: Report) -> Iterator[PeerRecord]:
     """The records of a released file in its order; broken blocks are skipped and counted."""
     for where, block in _blocks(file, form, report):
         record = _record(block, form)
@@ -119,7 +119,7 @@ def read_peers(file: Path, form: PeerFormat, report: Report) -> Iterator[PeerRec
             yield record
 
 
-def check_system(form: PeerFormat, system: str) -> str:
+def check_system(form: BaselineFormat, system: str) -> str:
     """The display name of a system as the file knows it, whatever its case; an error holds the near ones."""
     for name in form.names():
         if name.casefold() == system.casefold():
@@ -127,7 +127,7 @@ def check_system(form: PeerFormat, system: str) -> str:
     raise unknown_name(f"system in {form.name}'s file", system, form.names())
 
 
-def _blocks(file: Path, form: PeerFormat, report: Report) -> Iterator[tuple[str, list[str]]]:
+def _blocks(file: Path, form: BaselineFormat, report: Report) -> Iterator[tuple[str, list[str]]]:
     """Lines of each block, with the place of its first."""
     block, first = list[str](), 0
     for number, line in text_lines(file, report):
@@ -142,7 +142,7 @@ def _blocks(file: Path, form: PeerFormat, report: Report) -> Iterator[tuple[str,
         yield f"{file.name}:{first}", block
 
 
-def _record(lines: list[str], form: PeerFormat) -> PeerRecord | str:
+def _record(lines: list[str], form: BaselineFormat) -> PeerRecord | str:
     """The record of a block, or what is wrong with it."""
     keys = {key.casefold(): key for key, _ in form.systems} | {_CONTEXT: _CONTEXT, _EMOTION: _EMOTION}
     found: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Whether a speaker foretells what people do next: CoMAE's Table 4 (Zheng et al. 2021, §6.5).
+"""Whether a generator foretells what people do next: CoMAE's Table 4 (Zheng et al. 2021, §6.5).
 
 The paper asks for Y "given that X is predicted rightly": P(Ŷ = Y* | X̂ = X*), over the replies for which both
 models of a pair, X ‖ Y and X → Y, foretell X. Here X is the factor before Y, with those before X given.
@@ -21,31 +21,31 @@ from listenwell.serialization import dumps
 
 TASK = "planning"
 LEVELS = ("emotion", "mechanisms", "act", "tone")
-"""The order in which a plan is decided; a speaker need not have all of them."""
+"""The order in which a plan is decided; a generator need not have all of them."""
 SHORT = {"mechanisms": "CM", "act": "DA", "tone": "EM"}
 _LABELS = {"emotion": EMOTIONS, "act": ACTS, "tone": TONES}
 PREDICTED = "the likeliest label, of mechanisms yes from a probability of 0.5 on; ties count against us"
 
 
 class Plans(Protocol):
-    """A speaker that plans."""
+    """A generator that plans."""
 
     name: str
 
-    def chances(self, dialogue: Dialogue, given: Factors) -> Mapping[str, np.ndarray]:
+    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> Mapping[str, np.ndarray]:
         """Probabilities of the next factor that is not given, and perhaps of later ones."""
         ...
 
 
 @dataclass(frozen=True)
-class Foretold:
-    """What a speaker made of one reply before it was spoken, each factor given the true ones before it."""
+class FactorPrediction:
+    """What a generator made of one reply before it was spoken, each factor given the true ones before it."""
 
     id: str
     ranks: tuple[tuple[str, int], ...]
-    """Of the true emotion, act and tone: 1 is the likeliest. Factors that the speaker lacks are left out."""
+    """Of the true emotion, act and tone: 1 is the likeliest. Factors that the generator lacks are left out."""
     mechanisms: tuple[tuple[bool, bool], ...] = ()
-    """For ER, IP and EX whether the reply has it, and whether the speaker foretells it."""
+    """For ER, IP and EX whether the reply has it, and whether the generator foretells it."""
 
     def is_right(self, level: str) -> bool:
         """Whether a factor was foretold; mechanisms all at once."""
@@ -54,48 +54,53 @@ class Foretold:
         return dict(self.ranks)[level] == 1
 
     def has(self, level: str) -> bool:
-        """Whether the speaker has a factor at all."""
+        """Whether the generator has a factor at all."""
         return bool(self.mechanisms) if level == "mechanisms" else level in dict(self.ranks)
 
 
-def foretell(speaker: Plans, examples: Iterable[tuple[str, Example, Factors]]) -> list[Foretold]:
-    """Ask a speaker for every factor of each reply, one after the other.
+def predict_factors(
+    generator: Plans, examples: Iterable[tuple[str, Example, Factors]]
+) -> list[FactorPrediction]:
+    """Ask a generator for every factor of each reply, one after the other.
 
     Args:
-        speaker: who plans.
+        generator: who plans.
         examples: each with its id and the true plan.
     """
     found = []
     for name, example, plan in examples:
         given, ranks = Factors(), dict[str, int]()
         pairs: tuple[tuple[bool, bool], ...] = ()
-        chances = speaker.chances(example.context, given)
+        probabilities = generator.factor_probabilities(example.context, given)
         for level in LEVELS:
-            if level not in chances:
-                continue  # the speaker has no such factor
+            if level not in probabilities:
+                continue  # the generator has no such factor
             truth = getattr(plan, level)
             if level == "mechanisms":
-                pairs = _mechanisms(chances[level], truth)
+                pairs = _mechanisms(probabilities[level], truth)
             else:
-                row = np.asarray(chances[level], np.float64)[None]
+                row = np.asarray(probabilities[level], np.float64)[None]
                 ranks[level] = int(rank_of_truth(row, np.array([_LABELS[level].index(truth)]))[0])
             given = replace(given, **{level: truth})
-            chances = speaker.chances(example.context, given)
-        found.append(Foretold(name, tuple(ranks.items()), pairs))
+            probabilities = generator.factor_probabilities(example.context, given)
+        found.append(FactorPrediction(name, tuple(ranks.items()), pairs))
     return found
 
 
-def _mechanisms(chances: np.ndarray, truth: Sequence[str]) -> tuple[tuple[bool, bool], ...]:
+def _mechanisms(probabilities: np.ndarray, truth: Sequence[str]) -> tuple[tuple[bool, bool], ...]:
     return tuple(
-        (name in truth, bool(chance >= 0.5)) for name, chance in zip(MECHANISMS, chances, strict=True)
+        (name in truth, bool(probability >= 0.5))
+        for name, probability in zip(MECHANISMS, probabilities, strict=True)
     )
 
 
-def measure_planning(found: Sequence[Foretold], other: Sequence[Foretold] | None = None) -> dict[str, float]:
+def measure_planning(
+    found: Sequence[FactorPrediction], other: Sequence[FactorPrediction] | None = None
+) -> dict[str, float]:
     """Every figure of planning, in percent.
 
     Args:
-        found: what the speaker foretold.
+        found: what the generator foretold.
         other: what the other model of the pair did of the same replies; the condition "X was foretold" is
             then asked of both, as in the paper.
     """
@@ -121,15 +126,15 @@ def measure_planning(found: Sequence[Foretold], other: Sequence[Foretold] | None
     return figures
 
 
-def before(found: Foretold, level: str) -> str | None:
+def before(found: FactorPrediction, level: str) -> str | None:
     """X of the pair: the factor that stands before another in this speaker's plan; emotions are none."""
     earlier = [name for name in LEVELS[1 : LEVELS.index(level)] if found.has(name)]
     return earlier[-1] if earlier else None
 
 
 def after_right(
-    found: Sequence[Foretold], level: str, other: Sequence[Foretold] | None = None
-) -> list[Foretold] | None:
+    found: Sequence[FactorPrediction], level: str, other: Sequence[FactorPrediction] | None = None
+) -> list[FactorPrediction] | None:
     """The replies for which X was foretold (by both models, where there is another); None without an X."""
     if (first := before(found[0], level)) is None:
         return None
@@ -141,11 +146,13 @@ def after_right(
     ]
 
 
-def against(found: Sequence[Foretold], other: Sequence[Foretold], name: str) -> dict[str, str]:
+def against(
+    found: Sequence[FactorPrediction], other: Sequence[FactorPrediction], name: str
+) -> dict[str, str]:
     """The sign test of Table 4 in words: Hits@1 of Y against another model's, where both foretell X.
 
     Args:
-        found: what the speaker foretold.
+        found: what the generator foretold.
         other: what the other did, of the same replies.
         name: of the other.
     """
@@ -164,7 +171,7 @@ def against(found: Sequence[Foretold], other: Sequence[Foretold], name: str) -> 
     return said
 
 
-def planning_conditions(found: Sequence[Foretold], other: str | None) -> dict[str, str]:
+def planning_conditions(found: Sequence[FactorPrediction], other: str | None) -> dict[str, str]:
     """How the figures came about, in words."""
     pairs = [
         f"{SHORT[level]} given that {SHORT[first]} was foretold"
@@ -180,7 +187,7 @@ def planning_conditions(found: Sequence[Foretold], other: str | None) -> dict[st
     }
 
 
-def write_foretold(found: Iterable[Foretold], file: Path) -> None:
+def write_predictions(found: Iterable[FactorPrediction], file: Path) -> None:
     """One reply a line, so that another model can be held against it."""
     from listenwell.files import written_whole
 
@@ -194,7 +201,7 @@ def write_foretold(found: Iterable[Foretold], file: Path) -> None:
             out.write(dumps(line).encode() + b"\n")
 
 
-def read_foretold(file: Path) -> list[Foretold]:
+def read_predictions(file: Path) -> list[FactorPrediction]:
     """What `write_foretold` wrote."""
     found = []
     try:
@@ -202,7 +209,7 @@ def read_foretold(file: Path) -> list[Foretold]:
             data = json.loads(line)
             ranks = tuple((str(level), int(rank)) for level, rank in data["ranks"].items())
             pairs = tuple((bool(true), bool(said)) for true, said in data["mechanisms"])
-            found.append(Foretold(str(data["id"]), ranks, pairs))
+            found.append(FactorPrediction(str(data["id"]), ranks, pairs))
     except OSError:
         raise InputError(f"There is no file {file}.", "Name a planning.jsonl of an evaluation.") from None
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -210,7 +217,7 @@ def read_foretold(file: Path) -> list[Foretold]:
     return found
 
 
-def _of_mechanisms(found: Sequence[Foretold]) -> dict[str, float]:
+def _of_mechanisms(found: Sequence[FactorPrediction]) -> dict[str, float]:
     """Accuracy and macro F1 (of yes and no) of each mechanism, and all three at once."""
     figures = {"cm_exact": 100 * sum(one.is_right("mechanisms") for one in found) / len(found)}
     for place, short in enumerate(("er", "ip", "ex")):
@@ -227,10 +234,10 @@ def _f1(pairs: Sequence[tuple[bool, bool]], answer: bool) -> float:
     return 2 * both / each if each else 0.0
 
 
-def _hits(found: Sequence[Foretold], level: str, k: int) -> float:
+def _hits(found: Sequence[FactorPrediction], level: str, k: int) -> float:
     return recall_at(np.array([dict(one.ranks)[level] for one in found]), k)
 
 
-def _check_same(found: Sequence[Foretold], other: Sequence[Foretold] | None) -> None:
+def _check_same(found: Sequence[FactorPrediction], other: Sequence[FactorPrediction] | None) -> None:
     if other is not None and [one.id for one in found] != [one.id for one in other]:
         raise InputError("The two models foretold different replies.", "Measure both on the same sample.")

@@ -1,4 +1,4 @@
-"""`python -m listenwell.evaluation.generate_replies`: thousands of replies of a speaker, on a machine that is bare.
+"""`python -m listenwell.evaluation.generate_replies`: thousands of replies of a generator, on a machine that is bare.
 
 replies makes replies.jsonl, which `listenwell evaluate --replies` measures elsewhere; perplexity and planning
 write their results at once. Several workers share a GPU.
@@ -13,11 +13,11 @@ from listenwell.evaluation.generator_results import (
     Row,
     evaluate_perplexity,
     evaluate_planning,
+    generate_all,
     keep_likelihood,
-    speak_all,
 )
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.systems import FACTORS, GOLD, PREDICTED, Asked, Who
+from listenwell.evaluation.systems import FACTORS, GOLD, PREDICTED, Asked, System
 from listenwell.evaluation.workers import Job
 from listenwell.results.store import file_name, write_result
 
@@ -34,14 +34,16 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m listenwell.evaluation.generate_replies", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m listenwell.evaluation.generate_replies", description=__doc__
+    )
     parser.add_argument("task", choices=("replies", "perplexity", "planning"))
     parser.add_argument("model", help="a generator's name, such as planned or comae")
     parser.add_argument("--weights", type=Path, help="a run, or a checkpoint")
     parser.add_argument("--recipe", type=Path, help="a YAML file with the generator's settings")
     parser.add_argument("--out", type=Path, required=True, help="the folder for replies and results")
     parser.add_argument("--factors", nargs="+", choices=FACTORS, default=[PREDICTED])
-    parser.add_argument("--whole", action="store_true", help="the whole listener, not the speaker alone")
+    parser.add_argument("--whole", action="store_true", help="the whole listener, not the generator alone")
     parser.add_argument("--without", nargs="+", default=[], help="of the whole listener: parts switched off")
     parser.add_argument("--likelihood", action="store_true", help="with replies: keep the perplexity too")
     parser.add_argument("--corpus", default="empathetic_dialogues")
@@ -59,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(chosen: argparse.Namespace) -> None:
-    who = Who(
+    who = System(
         chosen.model,
         chosen.weights,
         chosen.recipe,
@@ -70,14 +72,14 @@ def _run(chosen: argparse.Namespace) -> None:
         chosen.corpus, chosen.split, chosen.path, chosen.annotated, Sampling(chosen.limit, chosen.seed)
     )
     if chosen.likelihood and who.whole:
-        raise InputError("--likelihood is of a speaker alone.", "Leave out --whole and --without.")
+        raise InputError("--likelihood is of a generator alone.", "Leave out --whole and --without.")
     for factors in [GOLD] if chosen.task == "planning" else chosen.factors:
         # Replies of two kinds never stand in one folder; results have names of their own.
         several = chosen.task == "replies" and len(chosen.factors) > 1
         out = chosen.out / factors if several else chosen.out
         row = Row(Job(who, asked, factors, out), chosen.system, chosen.table, chosen.workers)
         if chosen.task == "replies":
-            print(f"replies: {speak_all(row)}", flush=True)
+            print(f"replies: {generate_all(row)}", flush=True)
             if chosen.likelihood:
                 print(f"perplexity a token: {keep_likelihood(row).by_token:.3f}", flush=True)
             continue

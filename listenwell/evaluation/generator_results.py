@@ -1,4 +1,4 @@
-"""From a speaker that plans to rows of the ledger: perplexity under some factors, and planning.
+"""From a generator that plans to rows of the ledger: perplexity under some factors, and planning.
 
 Replies are made here too, but measured elsewhere (`made`): their metrics need libraries that a bare machine
 lacks.
@@ -16,8 +16,8 @@ from listenwell.evaluation.factor_prediction import (
     against,
     measure_planning,
     planning_conditions,
-    read_foretold,
-    write_foretold,
+    read_predictions,
+    write_predictions,
 )
 from listenwell.evaluation.protocol import listener_conditions, model_files, result_of
 from listenwell.evaluation.replies import claim
@@ -34,7 +34,7 @@ from listenwell.evaluation.workers import Job, ask_plans, make_replies, measure_
 from listenwell.files import hash_files, written_whole
 from listenwell.metrics import Perplexity
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, read_result, surroundings
+from listenwell.results.store import Result, environment, read_result
 from listenwell.serialization import indented
 
 PERPLEXITY, UNSEEN = "perplexity", "unseen corpora"
@@ -57,8 +57,8 @@ class Row:
         """What every result says of who was asked and of what; `speaks`: replies are made."""
         job, who = self.job, self.job.who
         listener = who.listener()
-        files = model_files(listener.speak, who.weights)
-        name = row_name(self.system or listener.speak.name, factors, who.without)
+        files = model_files(listener.generate, who.weights)
+        name = row_name(self.system or listener.generate.name, factors, who.without)
         conditions = listener_conditions(listener)
         if who.whole:
             own = "predicted: the listener's own plans"
@@ -66,7 +66,7 @@ class Row:
             conditions["switched off"] = ", ".join(who.without) or "nothing"
         elif factors:
             conditions["factors"] = SAID[factors]
-        if speaks and hasattr(listener.speak, "speak_many"):
+        if speaks and hasattr(listener.generate, "generate_batch"):
             size = whole_batch() if who.whole else BATCH
             conditions["batches"] = f"up to {size} dialogues; others may round otherwise"
         taken = len(job.asked.drawn(job.factors == GOLD))
@@ -82,16 +82,16 @@ class Row:
         }
 
 
-def speak_all(row: Row) -> Path:
+def generate_all(row: Row) -> Path:
     """Make the replies of a row; returns replies.jsonl, beside which stands what `made` must know.
 
-    The whole listener is asked as it is; a speaker alone under the factors that the job names.
+    The whole listener is asked as it is; a generator alone under the factors that the job names.
     """
     job = row.job
     about = row.about(None if job.who.whole else job.factors, speaks=True)
     claim(job.out, {name: value for name, value in about.items() if name != "count"})
     file = make_replies(job, row.workers)
-    made = surroundings()
+    made = environment()
     with written_whole(job.out / MADE) as out:
         out.write(indented({name: made[name] for name in ("command", "commit", "machine", "time")}).encode())
     return file
@@ -112,7 +112,7 @@ def kept_likelihood(folder: Path) -> Perplexity | None:
 
 
 def evaluate_perplexity(row: Row) -> Result:
-    """One row of perplexities; on a corpus that no speaker learns from it stands in a table of its own."""
+    """One row of perplexities; on a corpus that no generator learns from it stands in a table of its own."""
     job = row.job
     found = measure_likelihood(job, row.workers)
     about = row.about(job.factors)
@@ -134,7 +134,7 @@ def evaluate_perplexity(row: Row) -> Result:
 def evaluate_planning(row: Row) -> Result:
     """One row of Table 4; what was foretold is kept in the folder, for `paired`."""
     found = ask_plans(row.job, row.workers)
-    write_foretold(found, row.job.out / PLANS)
+    write_predictions(found, row.job.out / PLANS)
     about = row.about(None)
     conditions = {
         **about.pop("conditions"),
@@ -151,7 +151,7 @@ def paired(file: Path, beside: Path) -> Result:
         file: the planning.jsonl of one model, with its result beside it in the folder.
         beside: that of the other.
     """
-    found, other = read_foretold(file), read_foretold(beside)
+    found, other = read_predictions(file), read_predictions(beside)
     base, name = _planned(file.parent), _planned(beside.parent).system
     figures = measure_planning(found, other)
     conditions = dict(base.conditions) | planning_conditions(found, name) | against(found, other, name)
@@ -160,7 +160,7 @@ def paired(file: Path, beside: Path) -> Result:
         metrics=tuple((known, round(value, 6)) for known, value in figures.items()),
         units=units(tuple(figures)),
         conditions=tuple((conditions | {"foretold by": base.command}).items()),
-        command=str(surroundings()["command"]),
+        command=str(environment()["command"]),
     )
 
 

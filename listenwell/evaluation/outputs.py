@@ -8,12 +8,19 @@ from pathlib import Path
 from listenwell.corpora.base import Reader, Report, text_lines
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.evaluation.baselines import FORMATS, HUMAN, PeerFormat, check_system, read_peers, recognize
+from listenwell.evaluation.baselines import (
+    FORMATS,
+    HUMAN,
+    BaselineFormat,
+    check_system,
+    read_baselines,
+    recognize,
+)
 from listenwell.evaluation.replies import example_id
 from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files, sha256
 
-PEERS_CORPUS, PEERS_SPLIT = "empathetic_dialogues", "test"
+BASELINES_CORPUS, BASELINES_SPLIT = "empathetic_dialogues", "test"
 OWN = "the file's own"
 
 
@@ -77,12 +84,12 @@ def read_given(file: Path, system: str | None, reader: Reader, split: str, sampl
     if not file.is_file():
         raise InputError(f"There is no file {file}.", "Name a file with replies.")
     if form := recognize(file):
-        if (reader.name, split) != (PEERS_CORPUS, PEERS_SPLIT):
+        if (reader.name, split) != (BASELINES_CORPUS, BASELINES_SPLIT):
             raise InputError(
-                f"{file.name} answers {PEERS_CORPUS} {PEERS_SPLIT}, not {reader.name} {split}.",
+                f"{file.name} answers {BASELINES_CORPUS} {BASELINES_SPLIT}, not {reader.name} {split}.",
                 "Leave out --corpus and --split.",
             )
-        return _from_peers(file, form, system, sampling)
+        return _from_baselines(file, form, system, sampling)
     lines = list(_lines(file))
     name = system or file.stem
     if any(name in known.names() for known in FORMATS):
@@ -96,13 +103,13 @@ def read_given(file: Path, system: str | None, reader: Reader, split: str, sampl
     return _with_corpus(file, name, lines, source, sampling)
 
 
-def _from_peers(file: Path, form: PeerFormat, system: str | None, sampling: Sampling) -> Given:
+def _from_baselines(file: Path, form: BaselineFormat, system: str | None, sampling: Sampling) -> Given:
     if system is None:
         raise InputError(
             f"{file.name} holds several systems.", f"Choose one with --system: {', '.join(form.names())}."
         )
     name, report = check_system(form, system), Report()
-    records = list(read_peers(file, form, report))
+    records = list(read_baselines(file, form, report))
     chosen = [record for _, record in sampling.draw(records)]
     conditions = form.conditions_of(name) | {
         "pool": "none: replies were generated" if name != HUMAN else "none",
@@ -116,15 +123,15 @@ def _from_peers(file: Path, form: PeerFormat, system: str | None, sampling: Samp
         [record.reply(name) for record in chosen],
         [record.reference for record in chosen],
         hash_files([file]),
-        PEERS_CORPUS,
-        PEERS_SPLIT,
+        BASELINES_CORPUS,
+        BASELINES_SPLIT,
         conditions,
-        [peer_context(record.context) for record in chosen],
+        [baseline_context(record.context) for record in chosen],
     )
 
 
-def peer_context(turns: Sequence[str]) -> Dialogue:
-    """The turns of a released record as a dialogue: the speaker begins, then they alternate."""
+def baseline_context(turns: Sequence[str]) -> Dialogue:
+    """The turns of a released record as a dialogue: the generator begins, then they alternate."""
     return Dialogue(tuple(Turn(LISTENER if place % 2 else SPEAKER, text) for place, text in enumerate(turns)))
 
 

@@ -1,7 +1,7 @@
 """Whether replies do what they were planned to do: CoMAE's realization scores (Zheng et al. 2021, Table 5).
 
 A reply is made under a plan, the annotators read it, and a factor is realized where the two agree. The paper
-takes plans that the model sampled; ours are taken from the people's replies ("gold") or from the speaker
+takes plans that the model sampled; ours are taken from the people's replies ("gold") or from the generator
 itself ("predicted"), and the row says which.
 """
 
@@ -55,7 +55,7 @@ def agreement(plans: Sequence[Factors], found: Sequence[Factors]) -> dict[str, f
         decided.append(field)
         figures[name] = realization([planned for planned, _ in pairs], [read for _, read in pairs])
     if not figures:
-        raise InputError("No reply has a plan.", "Name replies of a speaker that plans.")
+        raise InputError("No reply has a plan.", "Name replies of a generator that plans.")
     if len(decided) > 1:
         alike = [
             all(getattr(plan, field) in (None, getattr(read, field)) for field in decided)

@@ -19,7 +19,7 @@ from listenwell.files import hash_files
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
 from listenwell.results.metric_registry import METRICS, units
-from listenwell.results.store import Result, surroundings
+from listenwell.results.store import Result, environment
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.serialization import dumps
 
@@ -57,7 +57,7 @@ def evaluate_listener(listener: Listener, run: Run, embedder: Embedder) -> Resul
     if run.without:
         switches["switched off"] = ", ".join(run.without)
     about: dict[str, Any] = {
-        "system": row_name(listener.speak.name, without=run.without),
+        "system": row_name(listener.generate.name, without=run.without),
         "corpus": run.reader.name,
         "split": run.split,
         "data": data,
@@ -139,7 +139,7 @@ def result_of(
         units=units(tuple(figures)),
         conditions=tuple(conditions.items()),
         **about,
-        **surroundings(),  # type: ignore[arg-type]
+        **environment(),  # type: ignore[arg-type]
     )
 
 
@@ -148,7 +148,7 @@ def _perplexity(listener: Listener, examples: Iterable[Example]) -> Perplexity |
 
     One that plans has several, by whose factors: they are rows of their own (`spoken`).
     """
-    measure = getattr(listener.speak, "perplexity", None)
+    measure = getattr(listener.generate, "perplexity", None)
     return measure(examples) if measure and not takes_factors(measure) else None
 
 
@@ -157,27 +157,27 @@ def listener_conditions(listener: Listener) -> dict[str, str]:
 
     What a generator says of itself (`conditions()`) stands for settings of the same names.
     """
-    config = getattr(listener.speak, "config", None)
+    config = getattr(listener.generate, "config", None)
     settings = asdict(config) if is_dataclass(config) and not isinstance(config, type) else {}
     decoding = settings.pop("decoding", None)
-    places = ("understand", "plan", "choose", "guard")
+    places = ("understand", "plan", "rerank", "guard")
     filled = [place for place in places if getattr(listener, place)]
-    own: dict[str, str] = getattr(listener.speak, "conditions", dict)()
-    chooser = {"chooser": _chooser(listener.choose)} if listener.choose else {}
+    own: dict[str, str] = getattr(listener.generate, "conditions", dict)()
+    chooser = {"chooser": _chooser(listener.rerank)} if listener.rerank else {}
     found = {
-        "model": listener.speak.name,
+        "model": listener.generate.name,
         "decoding": _flat(decoding) if isinstance(decoding, dict) else "the model's own",
         "factors": "predicted" if listener.plan else "none",
         "pool": "none: replies were generated",
-        "places filled": ", ".join(["speak", *filled]),
+        "places filled": ", ".join(["generate", *filled]),
         "settings": dumps({name: value for name, value in settings.items() if name not in own}),
     }
     return found | chooser | own
 
 
-def _chooser(choose: object) -> str:
+def _chooser(rerank: object) -> str:
     """A ranker by its name and key; who has none is called by its class."""
-    name, key = getattr(choose, "name", type(choose).__name__), getattr(choose, "key", None)
+    name, key = getattr(rerank, "name", type(rerank).__name__), getattr(rerank, "key", None)
     return f"{name}, key {key}" if key else str(name)
 
 

@@ -12,17 +12,17 @@ from listenwell.corpora.sources import Source
 from listenwell.errors import CheckpointError, InputError
 from listenwell.files import hash_files
 from listenwell.metrics import over_seeds, ranking_metrics
-from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_witness
-from listenwell.rankers.scorer import Witness
+from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_scorer
+from listenwell.rankers.scorer import Scorer
 from listenwell.rankers.scoring import POOL, POOL_SEED, Pools, pool_scores, ranks, truth_first
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, surroundings
+from listenwell.results.store import Result, environment
 from listenwell.serialization import dumps
 
 RANKING = "ranking"
 
 
-def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, folder: Path) -> Result:
+def evaluate_rankers(scorers: Sequence[Scorer], system: str, given: Pools, folder: Path) -> Result:
     """One row of the ledger: the mean over witnesses that differ by their seed alone.
 
     Args:
@@ -31,12 +31,12 @@ def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, fo
         given: the shuffled pools; neighbours are measured too where no number of pools is given.
         folder: where scores are kept.
     """
-    _check_recipe(witnesses)
+    _check_recipe(scorers)
     rows = []
-    for witness in witnesses:
-        figures = ranking_metrics(ranks(pool_scores(witness, given, folder)))
+    for scorer in scorers:
+        figures = ranking_metrics(ranks(pool_scores(scorer, given, folder)))
         if given.most is None:
-            hard = ranking_metrics(ranks(pool_scores(witness, replace(given, shuffled=False), folder)))
+            hard = ranking_metrics(ranks(pool_scores(scorer, replace(given, shuffled=False), folder)))
             figures |= {f"{name} unshuffled": value for name, value in hard.items()}
         rows.append(figures)
     spreads = {name: over_seeds([row[name] for row in rows]) for name in rows[0]}
@@ -51,9 +51,9 @@ def evaluate_rankers(witnesses: Sequence[Witness], system: str, given: Pools, fo
         count=count * POOL,
         data=hash_files(given.files()),
         units=units(tuple(spreads)),
-        conditions=tuple(_conditions(witnesses, given, count).items()),
-        checkpoint=checkpoint_keys([witness.key for witness in witnesses]),
-        **surroundings(),  # type: ignore[arg-type]
+        conditions=tuple(_conditions(scorers, given, count).items()),
+        checkpoint=checkpoint_keys([scorer.key for scorer in scorers]),
+        **environment(),  # type: ignore[arg-type]
     )
 
 
@@ -78,14 +78,14 @@ def fit_ensemble(members: Sequence[Path], given: Pools, folder: Path, out: Path)
         raise InputError(
             f"Two members are called alike: {', '.join(names)}.", "Give folders of different names."
         )
-    witnesses = [load_witness(place) for place in places]
-    weights = fit_weights([truth_first(pool_scores(witness, given, folder)) for witness in witnesses])
+    scorers = [load_scorer(place) for place in places]
+    weights = fit_weights([truth_first(pool_scores(scorer, given, folder)) for scorer in scorers])
     config = EnsembleConfig(tuple((name, float(weight)) for name, weight in zip(names, weights, strict=True)))
     with checkpoint.writing(out, KIND) as place:
         for name, member in zip(names, places, strict=True):
             copytree(member, place / name)
         (place / "config.json").write_text(dumps(config.to_dict()) + "\n", encoding="utf-8")
-    return Ensemble(witnesses, [float(weight) for weight in weights])
+    return Ensemble(scorers, [float(weight) for weight in weights])
 
 
 def checkpoint_keys(keys: Sequence[str]) -> str:
@@ -95,22 +95,22 @@ def checkpoint_keys(keys: Sequence[str]) -> str:
     return sha256("\n".join(keys).encode()).hexdigest()
 
 
-def _check_recipe(witnesses: Sequence[Witness]) -> None:
+def _check_recipe(scorers: Sequence[Scorer]) -> None:
     """Only models that differ by their seed have a mean; one model twice has no spread."""
-    kinds = [_kind(witness) for witness in witnesses]
+    kinds = [_kind(scorer) for scorer in scorers]
     if len(set(kinds)) != 1:
         raise InputError(
             f"These rankers are not of one recipe: {'; '.join(kinds) or 'none is given'}.",
             "Measure them one by one.",
         )
-    if len({witness.key for witness in witnesses}) != len(witnesses):
+    if len({scorer.key for scorer in scorers}) != len(scorers):
         raise InputError("The same ranker is given twice.", "Give each seed's own folder.")
 
 
-def _kind(witness: Witness) -> str:
-    if not isinstance(witness, Ensemble):
-        return witness.name
-    return f"{witness.name} of {', '.join(map(_kind, witness.witnesses))}"
+def _kind(scorer: Scorer) -> str:
+    if not isinstance(scorer, Ensemble):
+        return scorer.name
+    return f"{scorer.name} of {', '.join(map(_kind, scorer.scorers))}"
 
 
 def _check_place(out: Path, members: Sequence[Path]) -> None:
@@ -132,16 +132,16 @@ def _check_place(out: Path, members: Sequence[Path]) -> None:
         raise InputError(f"{out} holds something else than an ensemble.", "Name another folder.")
 
 
-def _conditions(witnesses: Sequence[Witness], given: Pools, count: int) -> dict[str, str]:
+def _conditions(scorers: Sequence[Scorer], given: Pools, count: int) -> dict[str, str]:
     found = {
         "pool": f"{POOL} replies of the split, seed {POOL_SEED}; unshuffled: neighbours",
-        "models": f"{len(witnesses)}, of different seeds" if len(witnesses) > 1 else "1",
+        "models": f"{len(scorers)}, of different seeds" if len(scorers) > 1 else "1",
     }
     if given.most is not None:
         found["sample"] = f"the first {count} pools" if count > 1 else "the first pool"
-    for witness in witnesses[:1]:
-        if isinstance(witness, Ensemble):
-            found["members"] = ", ".join(member.name for member in witness.witnesses)
-            weights = np.array([member.weights for member in witnesses if isinstance(member, Ensemble)])
+    for scorer in scorers[:1]:
+        if isinstance(scorer, Ensemble):
+            found["members"] = ", ".join(member.name for member in scorer.scorers)
+            weights = np.array([member.weights for member in scorers if isinstance(member, Ensemble)])
             found["weights, mean"] = ", ".join(f"{value:.4g}" for value in weights.mean(axis=0))
     return found

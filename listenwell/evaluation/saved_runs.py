@@ -85,7 +85,7 @@ def evaluate_realization(given: Given, readers: Reads, table: str | None = None)
     kept = [place for place, plan in enumerate(given.plans) if plan is not None]
     if not kept:
         raise InputError(
-            f"The replies of {given.system} have no plans.", "Name those of a speaker that plans."
+            f"The replies of {given.system} have no plans.", "Name those of a generator that plans."
         )
     figures = measure_realization(
         [plan for plan in given.plans if plan is not None],
@@ -93,7 +93,7 @@ def evaluate_realization(given: Given, readers: Reads, table: str | None = None)
         [given.replies[place] for place in kept],
         readers,
     )
-    said = {"realized": RULE, "annotators": f"key {readers.key[:12]}"}
+    said = {"plan_adherence": RULE, "annotators": f"key {readers.key[:12]}"}
     about = given_about(given) | {"count": len(kept)}
     return result_of(table or TASK, figures, given.conditions | said, about)
 

@@ -1,4 +1,4 @@
-"""Asking speakers that plan: who is asked, for which replies, under whose factors, and the row's name.
+"""Asking generators that plan: who is asked, for which replies, under whose factors, and the row's name.
 
 The same on a bare machine (`python -m listenwell.evaluation.generate_replies`) and for `listenwell evaluate`: nothing
 but torch, transformers, peft, numpy and the standard library is imported.
@@ -32,17 +32,17 @@ WORDS = {
 }
 """How a row's name says whose factors it had."""
 SAID = {
-    GOLD: "gold: those of the person's own reply, as our annotators read it; the speaker is told more than it"
+    GOLD: "gold: those of the person's own reply, as our annotators read it; the generator is told more than it"
     " could know",
     PREDICTED: "predicted: the speaker's own",
-    NONE: "none; of a speaker that could write a plan it is known that it does not",
+    NONE: "none; of a generator that could write a plan it is known that it does not",
     MARGINAL: "marginal: the likelihood summed over the speaker's own plans",
 }
 BATCH, WHOLE_BATCH = 64, 16
-"""Dialogues that are answered at a time: by a speaker alone, and on a GPU by a whole listener, who words
+"""Dialogues that are answered at a time: by a generator alone, and on a GPU by a whole listener, who words
 several replies to each."""
 TITLES = {"esconv": "ESConv's supporters", "epitome": "EPITOME's responses"}
-"""How tables call the corpora that no speaker learns from."""
+"""How tables call the corpora that no generator learns from."""
 
 
 @dataclass(frozen=True)
@@ -93,23 +93,23 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Who:
+class System:
     """Who is asked: a generator by its name, its settings and weights, and how it is switched."""
 
     model: str
     weights: Path | None = None
     recipe: Path | None = None
     whole: bool = False
-    """The whole listener with all its places, instead of the speaker alone."""
+    """The whole listener with all its places, instead of the generator alone."""
     without: tuple[str, ...] = ()
     """Of the whole listener: places and judges that are switched off."""
 
     def __post_init__(self) -> None:
         if self.without and not self.whole:
-            raise InputError("A speaker alone has nothing to switch off.", "Ask the whole listener.")
+            raise InputError("A generator alone has nothing to switch off.", "Ask the whole listener.")
 
-    def speaker(self) -> Any:  # noqa: ANN401 - any generator
-        """The speaker alone, on a GPU where there is one; it words one reply under one plan."""
+    def generator(self) -> Any:  # noqa: ANN401 - any generator
+        """The generator alone, on a GPU where there is one; it words one reply under one plan."""
         generator: Any = GENERATORS.load(self.model)
         config = read_recipe(generator.Config, self.recipe) if self.recipe else generator.Config()
         single: dict[str, Any] = {name: 1 for name in ("plans", "candidates") if hasattr(config, name)}
@@ -119,14 +119,14 @@ class Who:
         return _quick(generator.load(replace(config, **single), self.weights))
 
     def listener(self) -> Any:  # noqa: ANN401
-        """The whole listener, or the speaker alone as one."""
+        """The whole listener, or the generator alone as one."""
         from listenwell.listener import Listener
 
         if not self.whole:
-            speaker = self.speaker()
-            return Listener(speaker, plan=speaker if hasattr(speaker, "plan") else None)
+            generator = self.generator()
+            return Listener(generator, plan=generator if hasattr(generator, "plan") else None)
         made = Listener.load(self.model, recipe=self.recipe, weights=self.weights, without=self.without)
-        _quick(made.speak)
+        _quick(made.generate)
         return made
 
 
@@ -143,13 +143,13 @@ def _has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _quick(speaker: Any) -> Any:  # noqa: ANN401
-    """Moved to a GPU, where there is one and the speaker can be moved."""
-    for part in (speaker, getattr(speaker, "runtime", None)):
+def _quick(generator: Any) -> Any:  # noqa: ANN401
+    """Moved to a GPU, where there is one and the generator can be moved."""
+    for part in (generator, getattr(generator, "runtime", None)):
         if part is not None and hasattr(part, "use_gpu"):
             part.use_gpu()
             break
-    return speaker
+    return generator
 
 
 @dataclass(frozen=True)
@@ -161,19 +161,19 @@ class Answering:
 
 
 def answering(listener: Any, factors: str) -> Answering:  # noqa: ANN401
-    """How a speaker alone answers examples under some factors; nothing chooses.
+    """How a generator alone answers examples under some factors; nothing chooses.
 
     Args:
-        listener: the speaker in its place, as `Who.listener` gives it.
-        factors: "gold" forces the plan of the person's own reply, "predicted" leaves it to the speaker,
+        listener: the generator in its place, as `Who.listener` gives it.
+        factors: "gold" forces the plan of the person's own reply, "predicted" leaves it to the generator,
             "none" lets one that can do without speak from the dialogue alone.
     """
-    speaker = listener.speak
-    batch = BATCH if hasattr(speaker, "speak_many") else 1
+    generator = listener.generate
+    batch = BATCH if hasattr(generator, "generate_batch") else 1
     if factors not in (GOLD, PREDICTED, NONE):
         raise InputError(f"No reply is made under {factors!r} factors.", "Give gold, predicted or none.")
-    if factors != NONE and not hasattr(speaker, "chances"):
-        raise InputError(f"{speaker.name} knows no factors.", "Ask it with --factors none.")
+    if factors != NONE and not hasattr(generator, "factor_probabilities"):
+        raise InputError(f"{generator.name} knows no factors.", "Ask it with --factors none.")
     if factors == PREDICTED:
         return Answering(by_listener(listener), batch)
     if factors == NONE:
@@ -184,23 +184,28 @@ def answering(listener: Any, factors: str) -> Answering:  # noqa: ANN401
             (example.context, tuple(filter(None, [plan_of(example)])), seed)
             for example, seed in zip(examples, seeds, strict=True)
         ]
-        speeches = speaker.speak_many(asked) if batch > 1 else [speaker.speak(*one) for one in asked]
+        speeches = (
+            generator.generate_batch(asked) if batch > 1 else [generator.generate(*one) for one in asked]
+        )
         said = [speech.candidates[0] for speech in speeches]
         return [
-            Reply(one.text, speaker.name, seed, plan=one.plan) for one, seed in zip(said, seeds, strict=True)
+            Reply(one.text, generator.name, seed, plan=one.plan)
+            for one, seed in zip(said, seeds, strict=True)
         ]
 
     return Answering(forced, batch)
 
 
 def _unplanned(listener: Any) -> Answer:  # noqa: ANN401
-    """Replies from the dialogue alone, of a speaker that can do without a plan."""
-    speak = by_listener(replace(listener, plan=None))
+    """Replies from the dialogue alone, of a generator that can do without a plan."""
+    generate = by_listener(replace(listener, plan=None))
 
     def answer(examples: Sequence[Example], seeds: Sequence[int]) -> Sequence[Reply]:
-        replies = speak(examples, seeds)
+        replies = generate(examples, seeds)
         if any(reply.plan not in (None, Factors()) for reply in replies):
-            raise InputError(f"{listener.speak.name} always decides on factors.", "Give gold or predicted.")
+            raise InputError(
+                f"{listener.generate.name} always decides on factors.", "Give gold or predicted."
+            )
         return replies
 
     return answer
@@ -216,28 +221,30 @@ def planned(asked: Asked) -> list[tuple[str, Example, Factors]]:
 
 
 def likelihood(
-    speaker: Any,  # noqa: ANN401
+    generator: Any,  # noqa: ANN401
     examples: Sequence[tuple[int, Example]],
     factors: str,
     seed: int = 0,
 ) -> Perplexity:
-    """The perplexity of people's replies under some factors; a speaker that knows none has only "none".
+    """The perplexity of people's replies under some factors; a generator that knows none has only "none".
 
     Args:
-        speaker: any that can tell.
+        generator: any that can tell.
         examples: each with its place in the corpus.
         factors: one of FACTORS.
-        seed: of a speaker that draws plans; with the place it gives the seed of each reply.
+        seed: of a generator that draws plans; with the place it gives the seed of each reply.
     """
     if factors not in FACTORS:
         raise unknown_name("kind of factors", factors, FACTORS)
-    measure = getattr(speaker, "perplexity", None)
+    measure = getattr(generator, "perplexity", None)
     if measure is None:
-        raise InputError(f"{speaker.name} cannot tell likelihoods.", "Name a trained speaker.")
+        raise InputError(f"{generator.name} cannot tell likelihoods.", "Name a trained generator.")
     texts = [example for _, example in examples]
     if not takes_factors(measure):
         if factors != NONE:
-            raise InputError(f"{speaker.name} knows no factors.", "Ask for its likelihoods: --factors none.")
+            raise InputError(
+                f"{generator.name} knows no factors.", "Ask for its likelihoods: --factors none."
+            )
         alone: Perplexity = measure(texts)
         return alone
     if factors == MARGINAL and "seeds" in inspect.signature(measure).parameters:

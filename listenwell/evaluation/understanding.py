@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from listenwell import metrics
-from listenwell.annotators.config import KIND as EAR
+from listenwell.annotators.config import KIND as CLASSIFIER
 from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.fasttext import KIND as BAG
-from listenwell.annotators.fasttext import BagClassifier
+from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.annotators.inference import Heard, hear
-from listenwell.annotators.model import Ear, load_ear
+from listenwell.annotators.inference import ClassifierOutput, hear
+from listenwell.annotators.model import MultiTaskClassifier, load_classifier
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
 from listenwell.annotators.views import encode_views
@@ -31,7 +31,7 @@ from listenwell.labels import EMOTIONS
 from listenwell.progress import progress
 from listenwell.recipe import read_recipe
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, surroundings
+from listenwell.results.store import Result, environment
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.recipe import TrainRecipe, settings_of
 
@@ -56,7 +56,7 @@ class Scope:
         return tuple(question for question in every if not self.heads or question.head in self.heads)
 
 
-def evaluate_ears(folders: Sequence[Path], scope: Scope, system: str) -> list[Result]:
+def evaluate_classifiers(folders: Sequence[Path], scope: Scope, system: str) -> list[Result]:
     """A result for each question that the ears can answer.
 
     Args:
@@ -73,11 +73,11 @@ def evaluate_ears(folders: Sequence[Path], scope: Scope, system: str) -> list[Re
     made: dict[str, str] = {}
     seeds = []
     for folder in folders:
-        is_bag = open_checkpoint(folder).kind == BAG
-        saved = open_checkpoint(folder, BAG if is_bag else EAR)
+        is_fasttext = open_checkpoint(folder).kind == BAG
+        saved = open_checkpoint(folder, BAG if is_fasttext else CLASSIFIER)
         recipe = read_recipe(TrainRecipe, saved.path("recipe.yaml"))
         seeds.append(str(recipe.seed))
-        conditions, answers = (_of_bag if is_bag else _of_ear)(folder, scope, recipe)
+        conditions, answers = (_of_fasttext if is_fasttext else _of_classifier)(folder, scope, recipe)
         if made and conditions != made:
             raise InputError(f"{folder} is made otherwise than those before it.", "Name seeds of one recipe.")
         made = conditions
@@ -86,7 +86,7 @@ def evaluate_ears(folders: Sequence[Path], scope: Scope, system: str) -> list[Re
     if not figures:
         raise InputError(f"No text of {scope.split} has a label that these heads know.", "Raise the limit.")
     sums = hash_files(place / name for place in folders for name in [MANIFEST, *open_checkpoint(place).sums])
-    about: dict[str, Any] = {"task": TASK, "checkpoint": sums, **surroundings()}
+    about: dict[str, Any] = {"task": TASK, "checkpoint": sums, **environment()}
     results = []
     for name, found in figures.items():
         said = {"count": "texts", "seeds": ", ".join(seeds), **found[0].said, **made}
@@ -109,25 +109,25 @@ class Given:
 Answered = Iterator[tuple[Question, Given]]
 
 
-def _of_ear(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
-    ear, vocabulary = load_ear(folder)
+def _of_classifier(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
+    classifier, vocabulary = load_classifier(folder)
     taught = settings_of(recipe)
     share = f"{len(taught.teachers)}, {taught.teacher_share:g} of the target"
     conditions = {
         "probabilities": "one temperature a head, fitted on valid",
         "several labels": f"given from a probability of {GIVEN_FROM:g} on",
-        "base": ear.config.base,
-        "heads on this adapter": ", ".join(ear.config.heads),
+        "base": classifier.config.base,
+        "heads on this adapter": ", ".join(classifier.config.heads),
         "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
         "teachers": share if taught.teachers else "none",
         "learning rate": f"{recipe.optimizer.learning_rate:g}",
     }
-    return conditions, _answers(ear, vocabulary, scope)
+    return conditions, _answers(classifier, vocabulary, scope)
 
 
-def _of_bag(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
+def _of_fasttext(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
     """The light classifier answers one question, and only if it was taught emotions."""
-    bag = BagClassifier.load(folder)
+    bag = FastTextClassifier.load(folder)
     if bag.config.labels != EMOTIONS.labels:
         raise InputError(f"{folder} was not taught the 32 emotions.", "Name one trained on situations.")
     question = QUESTIONS["situation emotion"]
@@ -150,38 +150,44 @@ the others count as "others"."""
 QUESTIONS_AND_HAND = {**QUESTIONS, BY_HAND.name: BY_HAND}
 
 
-def _answers(ear: Ear, vocabulary: Vocabulary, scope: Scope) -> Answered:
-    questions = scope.questions(ear.config.heads)
+def _answers(classifier: MultiTaskClassifier, vocabulary: Vocabulary, scope: Scope) -> Answered:
+    questions = scope.questions(classifier.config.heads)
     for source in dict.fromkeys(question.source for question in questions):
         wanted = [question for question in questions if question.source == source]
         labelled, sample = _drawn(source, scope)
-        inputs = encode_views(vocabulary, [item.view for item in labelled], ear.config.limit)
-        marked = range(len(inputs)) if any(q.head in ear.config.marked for q in wanted) else ()
+        inputs = encode_views(vocabulary, [item.view for item in labelled], classifier.config.limit)
+        marked = range(len(inputs)) if any(q.head in classifier.config.marked for q in wanted) else ()
         with progress(f"reading {source}", total=len(inputs), unit="texts") as advance:
-            heard = hear(ear, inputs, marked, advance)
+            heard = hear(classifier, inputs, marked, advance)
         for question in wanted:
             known = [place for place, item in enumerate(labelled) if question.head in item.labels]
             if not known:
                 continue  # a small sample may hold no label of it
-            answers = _of_head(ear, question.head, heard, labelled, known)
+            answers = _of_head(classifier, question.head, heard, labelled, known)
             figures = measure(answers)
-            if question.head in ear.config.marked:
-                figures["rationale_f1"] = _rationales(question.head, labelled, heard, ear, vocabulary)
+            if question.head in classifier.config.marked:
+                figures["rationale_f1"] = _rationales(question.head, labelled, heard, classifier, vocabulary)
             if question.head == "act":
                 figures |= _unseen(answers, [labelled[place] for place in known])
             if question.head == "response" and scope.split != "valid":
-                figures |= _adjusted(answers, ear, vocabulary, scope.sampling)
+                figures |= _adjusted(answers, classifier, vocabulary, scope.sampling)
             yield question, Given(figures, len(known), _said(question, answers, sample))
 
 
 def _of_head(
-    ear: Ear, head: str, heard: Heard, labelled: Sequence[Labelled], known: Sequence[int]
+    classifier: MultiTaskClassifier,
+    head: str,
+    heard: ClassifierOutput,
+    labelled: Sequence[Labelled],
+    known: Sequence[int],
 ) -> Answers:
     truth = np.stack([labelled[place].target(head) for place in known])
-    return Answers(head, heard.logits(head, known), truth, ear.config.temperature(head))
+    return Answers(head, heard.logits(head, known), truth, classifier.config.temperature(head))
 
 
-def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, sampling: Sampling) -> dict[str, float]:
+def _adjusted(
+    answers: Answers, classifier: MultiTaskClassifier, vocabulary: Vocabulary, sampling: Sampling
+) -> dict[str, float]:
     """Figures of labels chosen against their frequency, by a share fitted on validation (`decision`)."""
     head, source = HEADS[answers.head], SOURCES[QUESTIONS["response intent"].source]
     seen = (item.labels[head.name][0] for item in source.read("train") if head.name in item.labels)
@@ -190,8 +196,10 @@ def _adjusted(answers: Answers, ear: Ear, vocabulary: Vocabulary, sampling: Samp
     if not every:
         return {}
     labelled = [item for _, item in sampling.draw(every)]
-    heard = hear(ear, encode_views(vocabulary, [item.view for item in labelled], ear.config.limit))
-    valid = _of_head(ear, head.name, heard, labelled, range(len(labelled)))
+    heard = hear(
+        classifier, encode_views(vocabulary, [item.view for item in labelled], classifier.config.limit)
+    )
+    valid = _of_head(classifier, head.name, heard, labelled, range(len(labelled)))
     share = fit_share(valid.found, valid.truth.argmax(axis=1), frequencies, head.labels)
     chosen = choose(answers.found, frequencies, share)
     found = metrics.classification_metrics(
@@ -226,11 +234,15 @@ def _labelled(source: str, split: str) -> list[Labelled]:
 
 
 def _rationales(
-    head: str, labelled: Sequence[Labelled], heard: Heard, ear: Ear, vocabulary: Vocabulary
+    head: str,
+    labelled: Sequence[Labelled],
+    heard: ClassifierOutput,
+    classifier: MultiTaskClassifier,
+    vocabulary: Vocabulary,
 ) -> float:
     """F1 of word pieces in rationales, over the replies that have one (EPITOME §6's token F1), in percent."""
     both = given = true = 0
-    column = ear.config.marked.index(head)
+    column = classifier.config.marked.index(head)
     for place, item in enumerate(labelled):
         if parts := item.words.get(head):
             marked = heard.words(place)[:, column] > 0.5

@@ -17,13 +17,13 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from listenwell.errors import InputError
-from listenwell.evaluation.factor_prediction import Foretold, foretell
+from listenwell.evaluation.factor_prediction import FactorPrediction, predict_factors
 from listenwell.evaluation.replies import by_listener, example_id, write_replies
 from listenwell.evaluation.systems import (
     GOLD,
     Answering,
     Asked,
-    Who,
+    System,
     answering,
     likelihood,
     planned,
@@ -41,7 +41,7 @@ REPLIES = "replies.jsonl"
 class Job:
     """What one worker does."""
 
-    who: Who
+    who: System
     asked: Asked
     factors: str
     out: Path
@@ -84,8 +84,8 @@ def measure_likelihood(job: Job, workers: int = 1) -> Perplexity:
     return reduce(add, _divided(_likelihood, job, workers)[0])
 
 
-def ask_plans(job: Job, workers: int = 1) -> list[Foretold]:
-    """What the speaker foretells of every reply, in the order of the corpus."""
+def ask_plans(job: Job, workers: int = 1) -> list[FactorPrediction]:
+    """What the generator foretells of every reply, in the order of the corpus."""
     parts = _divided(_plans, job, workers)[0]
     return [parts[place % len(parts)][place // len(parts)] for place in range(sum(map(len, parts)))]
 
@@ -146,8 +146,8 @@ def _replies(job: Job) -> None:
 
 def _likelihood(job: Job) -> Perplexity:
     chosen = job.of_part(job.asked.drawn(job.factors == GOLD))
-    return likelihood(job.who.speaker(), chosen, job.factors, job.asked.sampling.seed)
+    return likelihood(job.who.generator(), chosen, job.factors, job.asked.sampling.seed)
 
 
-def _plans(job: Job) -> list[Foretold]:
-    return foretell(job.who.speaker(), job.of_part(planned(job.asked)))
+def _plans(job: Job) -> list[FactorPrediction]:
+    return predict_factors(job.who.generator(), job.of_part(planned(job.asked)))

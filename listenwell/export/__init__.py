@@ -1,1 +1,1 @@
-"""A trained speaker as an ordinary model that other engines run, without our code."""
+"""A trained generator as an ordinary model that other engines run, without our code."""

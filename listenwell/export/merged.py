@@ -37,7 +37,7 @@ class Merged:
 
 
 def merged(saved: Checkpoint) -> Merged:
-    """The model that a checkpoint of a speaker stands for."""
+    """The model that a checkpoint of a generator stands for."""
     folder = saved.folder
     if not (folder / ADAPTER).is_file():
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

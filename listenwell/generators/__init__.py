@@ -6,7 +6,7 @@ GENERATORS: Registry[type] = Registry(
     "model",
     {
         "comae": "listenwell.papers.comae.generator:Comae",
-        "planned": "listenwell.generators.planned:Speaker",
+        "planned": "listenwell.generators.planned:PlannedGenerator",
         "prompted": "listenwell.generators.prompted:Prompted",
         "retrieval": "listenwell.retrieval.generator:Retrieval",
         "vanilla": "listenwell.generators.vanilla:Vanilla",

@@ -18,7 +18,7 @@ class Prompt:
 
 
 @dataclass(frozen=True)
-class Begun:
+class Prefix:
     """What stands before replies, as an engine has read it."""
 
     state: State
@@ -28,11 +28,11 @@ class Begun:
     room: int
     """How many more tokens the engine's context holds."""
     heard: bool = False
-    """Whether replies keep what the model makes of their words (`Runtime.middles`), which takes no time."""
+    """Whether replies keep what the model makes of their words (`Runtime.hidden_states`), which takes no time."""
 
 
 @dataclass(frozen=True)
-class Speech:
+class GeneratorOutput:
     """The replies a generator proposes, and what the user should know about them."""
 
     candidates: tuple[Candidate, ...]

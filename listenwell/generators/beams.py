@@ -13,18 +13,18 @@ from itertools import chain, zip_longest
 import numpy as np
 
 from listenwell.errors import InputError
-from listenwell.generators.base import Begun
+from listenwell.generators.base import Prefix
 from listenwell.generators.decoding import Decoding, Row, allowed, barred
-from listenwell.runtime.base import Likeliest, Runtime
+from listenwell.runtime.base import Runtime, TopTokens
 
 
 @dataclass(frozen=True)
-class Shared(Begun):
+class SharedPrefix(Prefix):
     """Beginnings of which several are the same."""
 
     starts: tuple[Hashable, ...] = ()
     """For each row what it goes on from. Rows with the same start share one search and get different replies,
-    the best first; rows of a plain `Begun` have a search each."""
+    the best first; rows of a plain `Prefix` have a search each."""
 
 
 Ends = Callable[[Sequence[int], bool], Hashable | None]
@@ -122,7 +122,7 @@ class _Rules:
 
 
 def search(
-    runtime: Runtime, begun: Begun, starts: int, decoding: Decoding, ends: Ends = by_marks
+    runtime: Runtime, prefix: Prefix, starts: int, decoding: Decoding, ends: Ends = by_marks
 ) -> list[list[Beam]]:
     """The best replies after each of several beginnings, all in one batch.
 
@@ -136,12 +136,12 @@ def search(
     Returns:
         For each beginning `beams` replies at most: the best of every group, then the second best, and so on.
     """
-    state, limit = begun.state, min(decoding.max_tokens, begun.room)
-    at_first, later = barred(runtime, begun.stop)
+    state, limit = prefix.state, min(decoding.max_tokens, prefix.room)
+    at_first, later = barred(runtime, prefix.stop)
     searches = [[_Group([Beam(row)]) for _ in range(decoding.beam_groups)] for row in range(starts)]
     rows = starts
     for count in range(limit):
-        rules = _Rules(decoding, begun.stop, later if count else at_first, count + 1 == limit, ends)
+        rules = _Rules(decoding, prefix.stop, later if count else at_first, count + 1 == limit, ends)
         likely = runtime.likeliest(state, rules.width(count))
         for groups in searches:
             _advance(groups, likely, rules)
@@ -161,7 +161,7 @@ def search(
 
 
 def search_rows(
-    runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decoding, ends: Ends = by_marks
+    runtime: Runtime, prefix: Prefix, rows: Sequence[Row], decoding: Decoding, ends: Ends = by_marks
 ) -> Iterator[Row]:
     """Fill rows as `decode` does, but each with a reply that was searched for; their seeds have no say.
 
@@ -174,7 +174,7 @@ def search_rows(
         ends: where a reply ends without an end mark.
     """
     places: dict[Hashable, list[int]] = {}
-    for place, start in enumerate(begun.starts if isinstance(begun, Shared) else range(len(rows))):
+    for place, start in enumerate(prefix.starts if isinstance(prefix, SharedPrefix) else range(len(rows))):
         places.setdefault(start, []).append(place)
     most = max(map(len, places.values()), default=0)
     if most > decoding.beams:
@@ -184,8 +184,8 @@ def search_rows(
         )
     if len(places) < len(rows):
         first = [members[0] for members in places.values()]
-        begun = Begun(runtime.pick(begun.state, first), begun.stop, begun.room)
-    found = search(runtime, begun, len(places), decoding, ends)
+        prefix = Prefix(runtime.pick(prefix.state, first), prefix.stop, prefix.room)
+    found = search(runtime, prefix, len(places), decoding, ends)
     for members, beams in zip(places.values(), found, strict=True):
         chosen = sorted(beams[: len(members)], key=lambda beam: -beam.value(decoding))
         chosen += chosen[-1:] * (len(members) - len(chosen))
@@ -200,20 +200,20 @@ def search_rows(
             row.finished = row.finished or beam.marked
 
 
-def _advance(groups: Sequence[_Group], likely: Likeliest, rules: _Rules) -> None:
+def _advance(groups: Sequence[_Group], likely: TopTokens, rules: _Rules) -> None:
     """Let the groups of one beginning choose their next tokens, one group after the other."""
     taken: Counter[int] = Counter()
     for group in groups:
         if not group.beams:
             continue
         offers = [offer for beam in group.beams for offer in _offers(beam, likely, taken, rules)]
-        _choose(group, sorted(offers, key=lambda beam: beam.toll - beam.score), rules)
+        _rerank(group, sorted(offers, key=lambda beam: beam.toll - beam.score), rules)
         if group.is_done(rules):
             group.beams = []
         taken.update(beam.tokens[-1] for beam in group.beams)  # no end mark: every group ends where it likes
 
 
-def _offers(beam: Beam, likely: Likeliest, taken: Counter[int], rules: _Rules) -> Iterator[Beam]:
+def _offers(beam: Beam, likely: TopTokens, taken: Counter[int], rules: _Rules) -> Iterator[Beam]:
     """A beam with each token that can follow."""
     decoding, tokens, scores = rules.decoding, likely.tokens[beam.row], likely.scores[beam.row]
     total = float(likely.totals[beam.row])
@@ -232,7 +232,7 @@ def _offers(beam: Beam, likely: Likeliest, taken: Counter[int], rules: _Rules) -
         )
 
 
-def _choose(group: _Group, offers: Sequence[Beam], rules: _Rules) -> None:
+def _rerank(group: _Group, offers: Sequence[Beam], rules: _Rules) -> None:
     """Keep the best offers: those that end, if they are among the best, as replies, the others as beams."""
     if not offers:  # nothing may follow: the beams are all there is
         for beam in group.beams:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from listenwell.errors import InputError
-from listenwell.generators.base import Begun
+from listenwell.generators.base import Prefix
 from listenwell.generators.ending import Ending
 from listenwell.runtime.base import Runtime
 
@@ -139,17 +139,17 @@ class Row:
         self.random = np.random.default_rng(self.seed)
 
     @property
-    def middle(self) -> np.ndarray | None:
+    def hidden_state(self) -> np.ndarray | None:
         """The mean of its tokens' states: (width,)."""
         return None if self.heard is None else self.heard / self.count
 
-    def hear(self, middle: np.ndarray) -> None:
+    def hear(self, hidden_state: np.ndarray) -> None:
         """Take the state of one token more."""
-        self.heard = middle.copy() if self.heard is None else self.heard + middle
+        self.heard = hidden_state.copy() if self.heard is None else self.heard + hidden_state
         self.count += 1
 
 
-def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
+def decode(runtime: Runtime, prefix: Prefix, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
     """Sample replies side by side; gives a row each time that it has one token more.
 
     Args:
@@ -158,7 +158,7 @@ def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decodi
         rows: the replies, empty still.
         decoding: how tokens are chosen.
     """
-    state, stop, limit = begun.state, begun.stop, min(decoding.max_tokens, begun.room)
+    state, stop, limit = prefix.state, prefix.stop, min(decoding.max_tokens, prefix.room)
     at_first, later = barred(runtime, stop)
     active = list(rows)
     for count in range(limit):
@@ -186,9 +186,9 @@ def decode(runtime: Runtime, begun: Begun, rows: Sequence[Row], decoding: Decodi
             active = [active[place] for place in going_on]
         if count + 1 < limit:
             state = runtime.step(state, [[row.tokens[-1]] for row in active])
-            if begun.heard:
-                for row, middle in zip(active, runtime.middles(state), strict=True):
-                    row.hear(middle)
+            if prefix.heard:
+                for row, hidden_state in zip(active, runtime.hidden_states(state), strict=True):
+                    row.hear(hidden_state)
 
 
 def barred(runtime: Runtime, stop: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from listenwell.generators.base import Begun, Prompt
-from listenwell.generators.beams import Ends, Shared, search_rows
+from listenwell.generators.base import Prefix, Prompt
+from listenwell.generators.beams import Ends, SharedPrefix, search_rows
 from listenwell.generators.decoding import Decoding, Row, decode
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.text import REPLACEMENT, TextStream, Vocabulary
 
 
 @dataclass(frozen=True)
-class Worded:
+class Generation:
     """A reply in words."""
 
     text: str
@@ -21,7 +21,7 @@ class Worded:
     """Of its tokens, in nats, at temperature 1; those that an ending cut off count too."""
     tokens: int
     """How many it has, its end mark counted."""
-    middle: np.ndarray | None = None
+    hidden_state: np.ndarray | None = None
     """What the model makes of its words, on average, where that was kept: (width,)."""
 
 
@@ -59,13 +59,13 @@ class _Reply:
         return text
 
 
-def word_replies(
+def generate_rows(
     runtime: Runtime,
-    begun: Begun,
+    prefix: Prefix,
     decoding: Decoding,
     seeds: Sequence[int],
     on_text: Callable[[str], None] | None = None,
-) -> list[Worded]:
+) -> list[Generation]:
     """The texts of several replies, made in one batch, none blank; each is the same alone.
 
     Args:
@@ -82,32 +82,32 @@ def word_replies(
     by_row = {id(reply.row): reply for reply in replies}
     rows = [reply.row for reply in replies]
     if decoding.beams:
-        growing = search_rows(runtime, begun, rows, decoding, _ends(runtime.vocabulary, decoding))
+        growing = search_rows(runtime, prefix, rows, decoding, _ends(runtime.vocabulary, decoding))
     else:
-        growing = decode(runtime, begun, rows, decoding)
+        growing = decode(runtime, prefix, rows, decoding)
     for row in growing:
         by_row[id(row)].hear(decoding)
     return [
-        Worded(reply.finish(decoding), row.log_likelihood, len(row.tokens) + 1, row.middle)
+        Generation(reply.finish(decoding), row.log_likelihood, len(row.tokens) + 1, row.hidden_state)
         for reply in replies
         for row in (reply.row,)
     ]
 
 
-def word_prompt(
+def generate_from_prompt(
     runtime: Runtime,
     prompt: Prompt,
     decoding: Decoding,
     seeds: Sequence[int],
     on_text: Callable[[str], None] | None = None,
-) -> list[Worded]:
-    """As `word_replies`, for replies that all go on from one prompt, which is read once."""
+) -> list[Generation]:
+    """As `generate_rows`, for replies that all go on from one prompt, which is read once."""
     state = runtime.prefill(prompt.tokens)
     if len(seeds) > 1:
         state = runtime.pick(state, [0] * len(seeds))
     room = runtime.context_length - len(prompt.tokens)
-    begun = Shared(state, prompt.stop, room, starts=(0,) * len(seeds))
-    return word_replies(runtime, begun, decoding, seeds, on_text)
+    prefix = SharedPrefix(state, prompt.stop, room, starts=(0,) * len(seeds))
+    return generate_rows(runtime, prefix, decoding, seeds, on_text)
 
 
 def _ends(vocabulary: Vocabulary, decoding: Decoding) -> Ends:

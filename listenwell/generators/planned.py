@@ -1,4 +1,4 @@
-"""The planned speaker: it decides what a reply should do, writes that down as tokens, then words it.
+"""The planned generator: it decides what a reply should do, writes that down as tokens, then words it.
 
 A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers,
 reading it explains. Several plans are worded side by side in one batch that shares the dialogue's cache.
@@ -14,17 +14,17 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
 from listenwell.errors import InputError
-from listenwell.generators.base import Prompt, Speech
-from listenwell.generators.beams import Shared
+from listenwell.generators.base import GeneratorOutput, Prompt
+from listenwell.generators.beams import SharedPrefix
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.ending import Ending
-from listenwell.generators.generation import Worded, word_replies
+from listenwell.generators.generation import Generation, generate_rows
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
-from listenwell.generators.prefix_cache import Starts, Tokens
-from listenwell.generators.prompt_template import Layout
-from listenwell.generators.reward_model import Liking
+from listenwell.generators.prefix_cache import PrefixCache, Tokens
+from listenwell.generators.prompt_template import PromptTemplate
+from listenwell.generators.reward_model import RewardModel
 from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
 from listenwell.labels import EMOTIONS
@@ -33,17 +33,17 @@ from listenwell.runtime.base import Runtime, State
 from listenwell.runtime.engines import Engine
 
 KIND = "planned"
-SHIPPED = Path(__file__).parents[1] / "pretrained" / "speaker"
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "generator"
 MOST = 64
 MARGINAL_PLANS = 16
 """Over so many sampled plans the marginal likelihood is averaged."""
 RARE = 1e-4
-"""A plan that is less likely than this is one the speaker has hardly ever seen carried out."""
+"""A plan that is less likely than this is one the generator has hardly ever seen carried out."""
 
 
 @dataclass(frozen=True)
 class PlannedConfig:
-    """Settings of the planned speaker."""
+    """Settings of the planned generator."""
 
     plans: int = 4
     """How many different plans are worded."""
@@ -57,22 +57,22 @@ class PlannedConfig:
     plan_temperature: float = 0.5
     """Below 1 prefers likely plans. At 1, one of four is often a plan of few percent, and "That's great!" is
     said to a loss."""
-    lean: float = 0.8
+    mechanism_bias: float = 0.8
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
-    interpret: float = 1.5
+    interpretation_bias: float = 1.5
     """What it gains besides for interpretation, to say what the other must feel."""
-    aimless: float = 1.5
+    others_penalty: float = 1.5
     """What a plan loses, in nats, for an act that is none of a listener's: what it says often misses."""
-    contrary: float = 1.5
+    opposite_penalty: float = 1.5
     """What it loses for a tone on the wrong side of what is felt: gladness at a loss, anger at a joy."""
     plan_beam: int = 16
     """Of so many of the likeliest mechanisms and acts the tones are looked at; 72 are all of them. Fewer cost
     less time and memory, and what is left out is hardly ever drawn."""
     tidy: bool = True
     """Capitals, apostrophes and full stops as in print; the corpus has them or not."""
-    voiced: bool = True
-    """Speak with the voice that raters taught, where the speaker has one (starts.py)."""
-    voice_temperature: float = 0.8
+    use_soft_prompt: bool = True
+    """Speak with the voice that raters taught, where the generator has one (starts.py)."""
+    soft_prompt_temperature: float = 0.8
     """Of replies with a voice, in place of the decoding's: they differ less, and odd ones are rarer."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
@@ -90,21 +90,21 @@ class PlannedConfig:
             raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
         if not 0 <= self.heard <= 1 or not 0 < self.plan_temperature <= 10:
             raise InputError("heard must be 0 to 1, plan_temperature above 0.", "Correct the recipe.")
-        if not 0 <= self.voice_temperature <= 10:
-            raise InputError(f"voice_temperature is {self.voice_temperature}.", "Give 0 to 10.")
+        if not 0 <= self.soft_prompt_temperature <= 10:
+            raise InputError(f"voice_temperature is {self.soft_prompt_temperature}.", "Give 0 to 10.")
 
 
 @dataclass(frozen=True)
-class Manner:
+class Conditioning:
     """How replies are worded: with the voice that raters taught, or without."""
 
-    voice: Tokens
+    soft_prompt: Tokens
     decoding: Decoding
-    liking: Liking | None = None
+    reward_model: RewardModel | None = None
     """Who knows how well they would be liked; states after a voice mean something else than without."""
 
 
-class Speaker:
+class PlannedGenerator:
     """Plans, then speaks; fills the listener's places *plan* and *speak*."""
 
     Config = PlannedConfig
@@ -112,33 +112,33 @@ class Speaker:
     def __init__(self, config: PlannedConfig, runtime: Runtime, name: str = "planned") -> None:
         self.config, self.runtime, self.name = config, runtime, name
         tokens = PlanTokens.of(runtime.vocabulary)
-        self._layout, self._planner = Layout(runtime.vocabulary, tokens), Planner(runtime, tokens)
-        self._starts = Starts(runtime, tokens)
-        self._manner = self._plain = Manner((), config.decoding)
-        if config.voiced and runtime.voice:
-            decoding = replace(config.decoding, temperature=config.voice_temperature)
+        self._layout, self._planner = PromptTemplate(runtime.vocabulary, tokens), Planner(runtime, tokens)
+        self._prefix_cache = PrefixCache(runtime, tokens)
+        self._conditioning = self._plain = Conditioning((), config.decoding)
+        if config.use_soft_prompt and runtime.soft_prompt:
+            decoding = replace(config.decoding, temperature=config.soft_prompt_temperature)
             self.config = replace(config, decoding=decoding)
-            self._manner = Manner(runtime.voice, decoding)
+            self._conditioning = Conditioning(runtime.soft_prompt, decoding)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
 
     @classmethod
-    def load(cls, config: PlannedConfig, weights: Path | None = None) -> "Speaker":
-        """The shipped speaker, or one of your own: a run, or a checkpoint that it wrote."""
+    def load(cls, config: PlannedConfig, weights: Path | None = None) -> "PlannedGenerator":
+        """The shipped generator, or one of your own: a run, or a checkpoint that it wrote."""
         checkpoint = open_checkpoint(find_checkpoint(weights or SHIPPED), KIND)
         run = f" ({checkpoint.folder.resolve().parent.name})" if weights else ""
-        speaker = cls(config, runtime_of(checkpoint, config.engine), f"planned{run}")
-        speaker._folder = checkpoint.folder
-        speaker._manner, speaker._plain = (
-            replace(manner, liking=Liking.of(checkpoint, bool(manner.voice)))
-            for manner in (speaker._manner, speaker._plain)
+        generator = cls(config, runtime_of(checkpoint, config.engine), f"planned{run}")
+        generator._folder = checkpoint.folder
+        generator._conditioning, generator._plain = (
+            replace(conditioning, reward_model=RewardModel.of(checkpoint, bool(conditioning.soft_prompt)))
+            for conditioning in (generator._conditioning, generator._plain)
         )
-        return speaker
+        return generator
 
     @property
-    def voiced(self) -> bool:
+    def use_soft_prompt(self) -> bool:
         """Whether it speaks with a voice."""
-        return bool(self._manner.voice)
+        return bool(self._conditioning.soft_prompt)
 
     def plan(
         self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
@@ -146,9 +146,9 @@ class Speaker:
         """Different plans for the next reply, the likeliest first; `want` fixes parts of them."""
         if is_whole(want):
             return (want,)
-        return self.plan_many([(dialogue, emotion or (), want, seed)])[0]
+        return self.plan_batch([(dialogue, emotion or (), want, seed)])[0]
 
-    def plan_many(
+    def plan_batch(
         self, asked: Sequence[tuple[Dialogue, Sequence[Scored], Factors, int]]
     ) -> list[tuple[Factors, ...]]:
         """The same for many dialogues in one batch: each with what was heard and is wanted, and its seed."""
@@ -156,56 +156,62 @@ class Speaker:
         prompts, state = self._read([dialogue for dialogue, _, _, _ in asked])
         felt = self._planner.emotions(state, [heard for _, heard, _, _ in asked], config.heard)
         wants = [
-            replace(want, emotion=want.emotion or EMOTIONS[int(chances.argmax())])
-            for (_, _, want, _), chances in zip(asked, felt, strict=True)
+            replace(want, emotion=want.emotion or EMOTIONS[int(probabilities.argmax())])
+            for (_, _, want, _), probabilities in zip(asked, felt, strict=True)
         ]
         seeds = [seed for _, _, _, seed in asked]
         how = Draw(
             count=min(config.plans, config.candidates),
             temperature=config.plan_temperature,
-            lean=config.lean,
-            interpret=config.interpret,
-            aimless=config.aimless,
-            contrary=config.contrary,
+            mechanism_bias=config.mechanism_bias,
+            interpretation_bias=config.interpretation_bias,
+            others_penalty=config.others_penalty,
+            opposite_penalty=config.opposite_penalty,
             beam=config.plan_beam,
         )
         drafts = self._planner.draft(state, wants, seeds, how)
         found = [tuple(one.plan for one in plans) for plans in drafts.plans]
-        self._starts.keep(tokens_of(prompts), found, drafts.state)
+        self._prefix_cache.keep(tokens_of(prompts), found, drafts.state)
         return found
 
-    def speak(
+    def generate(
         self,
         dialogue: Dialogue,
         plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
+    ) -> GeneratorOutput:
         """Replies under whole plans, all in one batch; no two have the same words.
 
         Without plans, the reply comes from the dialogue alone, as a model without plans would give it.
         """
-        return self.speak_many([(dialogue, plans, seed)], on_text)[0]
+        return self.generate_batch([(dialogue, plans, seed)], on_text)[0]
 
-    def speak_many(
+    def generate_batch(
         self,
         asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
         on_text: Callable[[str], None] | None = None,
-    ) -> list[Speech]:
+    ) -> list[GeneratorOutput]:
         """The same for many dialogues in one batch, which a GPU likes: each with its plans and its seed."""
-        return self._speak(asked, self._manner, on_text)
+        return self._generate(asked, self._conditioning, on_text)
 
-    def speak_plainly(self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]) -> list[Speech]:
+    def generate_without_soft_prompt(
+        self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]
+    ) -> list[GeneratorOutput]:
         """The same without its voice, which has a say of its own: who speaks plainly does as planned more
         often. Nothing, where it has none that it could leave out."""
-        return self._speak(asked, self._plain) if self.voiced else [Speech(()) for _ in asked]
+        return (
+            self._generate(asked, self._plain)
+            if self.use_soft_prompt
+            else [GeneratorOutput(()) for _ in asked]
+        )
 
-    def _speak(
+    def _generate(
         self,
         asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
-        manner: Manner,
+        conditioning: Conditioning,
         on_text: Callable[[str], None] | None = None,
-    ) -> list[Speech]:
+    ) -> list[GeneratorOutput]:
         config = self.config
         prompts = self._prompts([dialogue for dialogue, _, _ in asked])
         places = [
@@ -215,7 +221,7 @@ class Speaker:
             for _ in range(count)
         ]
         meant = [(row, asked[row][1][plan] if asked[row][1] else None) for row, plan in places]
-        state = self._starts.after(tokens_of(prompts), manner.voice, meant)
+        state = self._prefix_cache.after(tokens_of(prompts), conditioning.soft_prompt, meant)
         seeds = [
             int(drawn)
             for row, (_, _, seed) in enumerate(asked)
@@ -224,41 +230,45 @@ class Speaker:
             )
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
-        room = self.runtime.context_length - longest - len(manner.voice) - len(LEVELS)
-        begun = Shared(state, prompts[0].stop, room, heard=manner.liking is not None, starts=tuple(places))
-        worded = word_replies(self.runtime, begun, manner.decoding, seeds, on_text)
+        room = self.runtime.context_length - longest - len(conditioning.soft_prompt) - len(LEVELS)
+        prefix = SharedPrefix(
+            state, prompts[0].stop, room, heard=conditioning.reward_model is not None, starts=tuple(places)
+        )
+        generations = generate_rows(self.runtime, prefix, conditioning.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
-        for (row, under), reply in zip(meant, worded, strict=True):
+        for (row, under), reply in zip(meant, generations, strict=True):
             scores = {"likelihood": round(reply.log_likelihood / reply.tokens, 4)}
-            if manner.liking:
-                scores["liked"] = self._liked(manner, prompts[row].tokens, under, reply)
+            if conditioning.reward_model:
+                scores["reward"] = self._reward(conditioning, prompts[row].tokens, under, reply)
             # What was shown while it was made stays as it was shown.
             text = tidy(reply.text) if config.tidy and on_text is None else reply.text
             found[row].setdefault(text, Candidate(text, under, tuple(scores.items())))
         return [
-            Speech(tuple(candidates.values()), prompt.notices)
+            GeneratorOutput(tuple(candidates.values()), prompt.notices)
             for candidates, prompt in zip(found, prompts, strict=True)
         ]
 
-    def middles_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
+    def hidden_states_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
         """What it makes of replies under a plan, as `liking` reads it: (replies, width) float32."""
-        before = self._starts.before(self._prompts([dialogue])[0].tokens, self._manner.voice, plan)
+        before = self._prefix_cache.before(
+            self._prompts([dialogue])[0].tokens, self._conditioning.soft_prompt, plan
+        )
         # Without the end mark: it is never read when a reply is made.
-        found: np.ndarray = self.runtime.mean_middles(
+        found: np.ndarray = self.runtime.mean_hidden_states(
             before, [self._layout.words(reply)[:-1] for reply in replies]
         )
         return found
 
-    def with_liking(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> list[Candidate]:
+    def with_rewards(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Replies of its own, read once more, with how well they would be liked among their scores.
 
         Those without a plan, and all where nobody knows its states, stay as they are.
         """
-        found, liking = list(candidates), self._manner.liking
+        found, reward_model = list(candidates), self._conditioning.reward_model
         for place, one in enumerate(candidates):
-            if liking and one.plan and "liked" not in dict(one.scores):
-                middle = self.middles_of(dialogue, one.plan, [one.text])[0]
-                scores = (*one.scores, ("liked", round(liking.score(middle), 4)))
+            if reward_model and one.plan and "reward" not in dict(one.scores):
+                hidden_state = self.hidden_states_of(dialogue, one.plan, [one.text])[0]
+                scores = (*one.scores, ("reward", round(reward_model.score(hidden_state), 4)))
                 found[place] = replace(one, scores=scores)
         return found
 
@@ -268,9 +278,9 @@ class Speaker:
         found = self.runtime.log_likelihoods(self._layout.head, words)
         return [float(value) / len(tokens) for value, tokens in zip(found, words, strict=True)]
 
-    def chances(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
+    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first undecided level are; see `Planner.chances`."""
-        return self._planner.chances(self._read([dialogue])[1], given)
+        return self._planner.factor_probabilities(self._read([dialogue])[1], given)
 
     def perplexity(
         self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None
@@ -288,7 +298,7 @@ class Speaker:
             raise InputError(f"factors is {factors!r}.", "Give gold, predicted, none or marginal.")
         nlls, counts, texts = list[float](), list[int](), list[str]()
         numbers, given = iter(seeds if seeds is not None else count()), iter(examples)
-        while batch := list(islice(given, self.runtime.together)):
+        while batch := list(islice(given, self.runtime.batch_size)):
             words = [self._layout.words(example.reply.text) for example in batch]
             found = self._likelihoods(batch, words, factors, list(islice(numbers, len(batch))))
             nlls += [-float(np.logaddexp.reduce(each) - np.log(len(each))) for each in found]
@@ -303,12 +313,16 @@ class Speaker:
         config = self.config
         others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
         return {
-            "plans": f"{config.plans}: the best one{others}; {config.lean:g} nats more for each mechanism, "
-            f"{config.interpret:g} besides for interpretation, {config.aimless:g} less for the act others, "
-            f"{config.contrary:g} less for a tone on the wrong side of what is felt; "
+            "plans": f"{config.plans}: the best one{others}; {config.mechanism_bias:g} nats more for each mechanism, "
+            f"{config.interpretation_bias:g} besides for interpretation, {config.others_penalty:g} less for the act others, "
+            f"{config.opposite_penalty:g} less for a tone on the wrong side of what is felt; "
             f"an emotion half the annotators' at heard 0.5: {config.heard:g}",
             "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
-            **({"voice": f"{len(self._manner.voice)} tokens before the plan"} if self.voiced else {}),
+            **(
+                {"soft_prompt": f"{len(self._conditioning.soft_prompt)} tokens before the plan"}
+                if self.use_soft_prompt
+                else {}
+            ),
         }
 
     def files(self) -> Iterator[Path]:
@@ -325,7 +339,7 @@ class Speaker:
         starts = [list(prompt.tokens) for prompt in prompts]
         if factors == "none":
             alone = [(start, [reply]) for start, reply in zip(starts, words, strict=True)]
-            less = self._planner.unplanned(state)
+            less = self._planner.plan_dropout(state)
             return [
                 each.astype(np.float64) - one
                 for each, one in zip(self.runtime.log_likelihoods_each(alone), less, strict=True)
@@ -359,11 +373,16 @@ class Speaker:
     def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Prompt], State]:
         """Dialogues, read up to where a plan begins, a row each."""
         prompts = self._prompts(dialogues)
-        return prompts, self._starts.read(tokens_of(prompts))
+        return prompts, self._prefix_cache.read(tokens_of(prompts))
 
     def _prompts(self, dialogues: Sequence[Dialogue]) -> list[Prompt]:
         """What stands before the plan of each dialogue's next reply."""
-        room = self.runtime.context_length - self.config.decoding.max_tokens - len(self._manner.voice) - 8
+        room = (
+            self.runtime.context_length
+            - self.config.decoding.max_tokens
+            - len(self._conditioning.soft_prompt)
+            - 8
+        )
         budget = min(self.config.prompt_tokens, room)
         prompts = list[Prompt]()
         for dialogue in dialogues:
@@ -372,14 +391,16 @@ class Speaker:
             prompts.append(replace(prompt, notices=(*notices, *prompt.notices)))
         return prompts
 
-    def _liked(self, manner: Manner, prompt: Tokens, plan: Factors | None, reply: Worded) -> float:
+    def _reward(
+        self, conditioning: Conditioning, prompt: Tokens, plan: Factors | None, reply: Generation
+    ) -> float:
         """How well a reply would be liked; one that was searched for, word by word, is read once more."""
-        middle = reply.middle
-        if middle is None:
-            before = self._starts.before(prompt, manner.voice, plan)
-            middle = self.runtime.mean_middles(before, [self._layout.words(reply.text)[:-1]])[0]
-        assert manner.liking is not None
-        return round(manner.liking.score(middle), 4)
+        hidden_state = reply.hidden_state
+        if hidden_state is None:
+            before = self._prefix_cache.before(prompt, conditioning.soft_prompt, plan)
+            hidden_state = self.runtime.mean_hidden_states(before, [self._layout.words(reply.text)[:-1]])[0]
+        assert conditioning.reward_model is not None
+        return round(conditioning.reward_model.score(hidden_state), 4)
 
 
 def tokens_of(prompts: Sequence[Prompt]) -> tuple[Tokens, ...]:

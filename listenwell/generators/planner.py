@@ -30,13 +30,13 @@ class Draw:
     """How many for each dialogue; there can be fewer."""
     temperature: float = 1.0
     """Below 1 prefers likely plans."""
-    lean: float = 0.0
+    mechanism_bias: float = 0.0
     """What a plan gains, in nats, for each mechanism of empathy that it uses."""
-    interpret: float = 0.0
+    interpretation_bias: float = 0.0
     """What it gains besides for interpretation."""
-    aimless: float = 0.0
+    others_penalty: float = 0.0
     """What a plan loses, in nats, for the act `others`: none of those that a listener could mean."""
-    contrary: float = 0.0
+    opposite_penalty: float = 0.0
     """What it loses for a tone on the wrong side of what is felt (`labels.contradicts`)."""
     beam: int = len(SETS) * len(ACTS)
     """Of so many of the likeliest mechanisms, and of those with an act, what follows is looked at."""
@@ -44,10 +44,10 @@ class Draw:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and how likely the speaker finds it."""
+    """A plan and how likely the generator finds it."""
 
     plan: Factors
-    log_chance: float
+    log_probability: float
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Planner:
         found: np.ndarray = np.where(listened[:, None], mixed / mixed.sum(axis=1, keepdims=True), own)
         return found
 
-    def unplanned(self, state: State) -> np.ndarray:
+    def plan_dropout(self, state: State) -> np.ndarray:
         """The log of the chance that each row goes on with a word instead of a plan: (rows,)."""
         logits = self.runtime.logits(state).astype(np.float64)
         every = np.logaddexp.reduce(logits, axis=1)
@@ -101,7 +101,7 @@ class Planner:
         found: np.ndarray = np.logaddexp.reduce(logits, axis=1) - every
         return found
 
-    def chances(self, state: State, given: Factors) -> dict[str, np.ndarray]:
+    def factor_probabilities(self, state: State, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices of the first level are that `given` leaves open; empty if it leaves none.
 
         The key is the level's name; under "mechanisms" stands the chance of each mechanism: (3,).
@@ -109,7 +109,7 @@ class Planner:
         for level in LEVELS:
             if (value := getattr(given, level)) is None:
                 found = self._next(state, level)[0]
-                return {level: mechanism_chances(found) if level == "mechanisms" else found}
+                return {level: mechanism_probabilities(found) if level == "mechanisms" else found}
             state = self._after(state, level, [(0, CHOICES[level].index(value))])
         return {}
 
@@ -152,8 +152,10 @@ class Planner:
         drawn: list[list[int]] = [[] for _ in range(count * len(seeds))]
         for place, level in enumerate(LEVELS):
             numbers = self.tokens.numbers[place]
-            for row, chances in enumerate(self._next(state, level)):
-                chosen = randoms[row // count].choice(len(chances), p=chances / chances.sum())
+            for row, probabilities in enumerate(self._next(state, level)):
+                chosen = randoms[row // count].choice(
+                    len(probabilities), p=probabilities / probabilities.sum()
+                )
                 drawn[row].append(numbers[int(chosen)])
             if place + 1 < len(LEVELS):
                 state = self.runtime.step(state, [plan[-1:] for plan in drawn])
@@ -184,11 +186,13 @@ class Planner:
         state = self._after(state, "act", kept)
         tables: list[Table] = [{} for _ in wants]
         rows = dict[tuple[int, object, object], int]()
-        for number, ((place, act), chances) in enumerate(zip(kept, self._next(state, "tone"), strict=True)):
+        for number, ((place, act), probabilities) in enumerate(
+            zip(kept, self._next(state, "tone"), strict=True)
+        ):
             row, chosen = sets[place]
             rows[row, SETS[chosen], ACTS[act]] = number
             for tone in _allowed("tone", wants[row]):
-                likely = float(np.log(second[place, act] * chances[tone] + 1e-30))
+                likely = float(np.log(second[place, act] * probabilities[tone] + 1e-30))
                 tables[row][SETS[chosen], ACTS[act], TONES[tone]] = likely
         return tables, state, rows
 
@@ -209,10 +213,10 @@ class Planner:
 def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
     plans = list(table)
     leaning = [
-        how.lean * len(mechanisms)
-        + how.interpret * (INTERPRETATION in mechanisms)
-        - how.aimless * (act == OTHERS)
-        - how.contrary * contradicts(tone, emotion)
+        how.mechanism_bias * len(mechanisms)
+        + how.interpretation_bias * (INTERPRETATION in mechanisms)
+        - how.others_penalty * (act == OTHERS)
+        - how.opposite_penalty * contradicts(tone, emotion)
         for mechanisms, act, tone in plans
     ]
     scores = (np.array([table[plan] for plan in plans]) + leaning) / how.temperature
@@ -223,19 +227,19 @@ def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
     return [Planned(Factors(emotion, *plans[place]), table[plans[place]]) for place in order[: how.count]]
 
 
-def mechanism_chances(sets: np.ndarray) -> np.ndarray:
+def mechanism_probabilities(sets: np.ndarray) -> np.ndarray:
     """How likely each of ER, IP, EX is, from the chances of the 8 sets: (3,)."""
     holds = np.array([[name in chosen for name in MECHANISMS] for chosen in SETS])
-    chances: np.ndarray = sets @ holds
-    return chances
+    probabilities: np.ndarray = sets @ holds
+    return probabilities
 
 
 def _likeliest(
-    choices: list[tuple[int, int]], chances: np.ndarray, rows: Sequence[int], most: int
+    choices: list[tuple[int, int]], probabilities: np.ndarray, rows: Sequence[int], most: int
 ) -> list[tuple[int, int]]:
     """Of (place, choice) those that are among so many of the likeliest of their row, in their order."""
     found: dict[int, list[tuple[int, int]]] = {}
-    for one in sorted(choices, key=lambda one: -chances[one]):
+    for one in sorted(choices, key=lambda one: -probabilities[one]):
         found.setdefault(rows[one[0]], []).append(one)
     kept = {one for several in found.values() for one in several[:most]}
     return [one for one in choices if one in kept]

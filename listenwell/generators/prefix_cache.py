@@ -2,7 +2,7 @@
 
 A voice is a few tokens that stand for no word (prompt tuning, Lester et al. 2021): what raters liked better
 of two replies taught their embeddings how to speak, while the speaker's own weights stayed as they were. It
-stands between dialogue and plan, only where replies are made: what the speaker plans, and how likely it finds
+stands between dialogue and plan, only where replies are made: what the generator plans, and how likely it finds
 what people said, does not change. `training.soft_prompt` learns one.
 """
 
@@ -15,8 +15,8 @@ from listenwell.runtime.base import Runtime, State
 Tokens = tuple[int, ...]
 
 
-class Starts:
-    """What a speaker has read, as far as it may be asked for again.
+class PrefixCache:
+    """What a generator has read, as far as it may be asked for again.
 
     Args:
         runtime: the engine.
@@ -50,12 +50,12 @@ class Starts:
         rows = [(row, self._stem(plan)) for row, some in enumerate(plans) for plan in some]
         self._drafted = (prompts, {one: place for place, one in enumerate(rows)}, state)
 
-    def before(self, prompt: Tokens, voice: Tokens, plan: Factors | None) -> list[int]:
+    def before(self, prompt: Tokens, soft_prompt: Tokens, plan: Factors | None) -> list[int]:
         """All that stands before a reply's words."""
-        return [*prompt, *voice, *(self._plans.encode(plan) if plan else ())]
+        return [*prompt, *soft_prompt, *(self._plans.encode(plan) if plan else ())]
 
     def after(
-        self, prompts: tuple[Tokens, ...], voice: Tokens, meant: Sequence[tuple[int, Factors | None]]
+        self, prompts: tuple[Tokens, ...], soft_prompt: Tokens, meant: Sequence[tuple[int, Factors | None]]
     ) -> State:
         """A row for each reply to be made, read up to where its words begin.
 
@@ -66,15 +66,15 @@ class Starts:
         """
         state, rows = self.read(prompts), [row for row, _ in meant]
         tokens = [tuple(self._plans.encode(plan)) if plan else () for _, plan in meant]
-        if not voice:
+        if not soft_prompt:
             return self._after_plans(prompts, state, rows, tokens)
         every = range(len(prompts))
-        voiced = self._runtime.step(self._runtime.pick(state, every), [voice for _ in every])
+        use_soft_prompt = self._runtime.step(self._runtime.pick(state, every), [soft_prompt for _ in every])
         if not tokens[0]:
-            return self._runtime.pick(voiced, rows)
+            return self._runtime.pick(use_soft_prompt, rows)
         # Several replies go on from one plan: it is read once.
         once = list(dict.fromkeys(zip(rows, tokens, strict=True)))
-        grown = self._runtime.branch(voiced, [row for row, _ in once], [plan for _, plan in once])
+        grown = self._runtime.branch(use_soft_prompt, [row for row, _ in once], [plan for _, plan in once])
         places = {one: place for place, one in enumerate(once)}
         return self._runtime.pick(grown, [places[one] for one in zip(rows, tokens, strict=True)])
 

@@ -17,7 +17,7 @@ PERSONA_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Laid:
+class EncodedPrompt:
     """A reply with all that stands before it, as tokens."""
 
     tokens: list[int]
@@ -29,7 +29,7 @@ class Laid:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PromptTemplate:
     """Dialogues, plans and replies as one sequence of tokens."""
 
     vocabulary: Vocabulary
@@ -40,17 +40,19 @@ class Layout:
         short = with_short_persona(self.vocabulary, dialogue, int(PERSONA_SHARE * budget))
         return build_prompt(self.vocabulary, short, "", budget)
 
-    def example(self, example: Example, plan: Factors | None, limit: int) -> Laid:
+    def example(self, example: Example, plan: Factors | None, limit: int) -> EncodedPrompt:
         """A human reply after its context; None for no plan. Too long a talk loses its oldest turns."""
         decided = self.plans.encode(plan) if plan else []
         words = self.words(example.reply.text, limit // 2)
         before = self.prompt(example.context, limit - len(decided) - len(words)).tokens
-        return Laid([*before, *decided, *words], len(before), len(before) + len(decided), example.reply.text)
+        return EncodedPrompt(
+            [*before, *decided, *words], len(before), len(before) + len(decided), example.reply.text
+        )
 
-    def alone(self, text: str, limit: int) -> Laid:
+    def alone(self, text: str, limit: int) -> EncodedPrompt:
         """A reply with nothing before it: what P(y) is learned from."""
         start = len(self.head)
-        return Laid([*self.head, *self.words(text, limit - start)], start, start, text)
+        return EncodedPrompt([*self.head, *self.words(text, limit - start)], start, start, text)
 
     def words(self, text: str, limit: int = 2**20) -> list[int]:
         """A reply's own tokens and its end mark."""
@@ -70,13 +72,13 @@ class Layout:
                 inside = token != end
         return found
 
-    def situation(self, dialogue: Dialogue, limit: int) -> Laid:
+    def situation(self, dialogue: Dialogue, limit: int) -> EncodedPrompt:
         """What happened, told after the talk, where the corpus knows it: to understand is to retell."""
         told = self.words(dialogue.situation or "", limit // 2)
         head = [self.vocabulary.special(START), *self.vocabulary.encode("situation\n")]
         prompt = self.prompt(dialogue, limit - len(told) - len(head)).tokens
         before = [*prompt[: -len(self.head)], *head]
-        return Laid([*before, *told], len(before), len(before), dialogue.situation or "")
+        return EncodedPrompt([*before, *told], len(before), len(before), dialogue.situation or "")
 
     @cached_property
     def head(self) -> list[int]:

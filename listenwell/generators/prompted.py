@@ -6,10 +6,10 @@ from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.generation import word_prompt
+from listenwell.generators.generation import generate_from_prompt
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.engines import Engine, load_runtime
 from listenwell.runtime.weights import find_source
@@ -80,13 +80,13 @@ class Prompted:
         runtime = load_runtime(find_source(config.base, weights), engine=config.engine)
         return cls(config, runtime, f"prompted ({weights.name if weights else config.base})")
 
-    def speak(
+    def generate(
         self,
         dialogue: Dialogue,
         plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
+    ) -> GeneratorOutput:
         """One reply or more; plans are not used, since nothing taught this model what one is.
 
         Of several, no two have the same words, so they can be fewer than asked for.
@@ -97,6 +97,6 @@ class Prompted:
             self.runtime.vocabulary, dialogue, self.config.system, budget, self.config.shots
         )
         seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
-        worded = word_prompt(self.runtime, prompt, decoding, seeds, on_text)
-        texts = dict.fromkeys(reply.text for reply in worded)
-        return Speech(tuple(Candidate(text) for text in texts), prompt.notices)
+        generations = generate_from_prompt(self.runtime, prompt, decoding, seeds, on_text)
+        texts = dict.fromkeys(reply.text for reply in generations)
+        return GeneratorOutput(tuple(Candidate(text) for text in texts), prompt.notices)

@@ -1,4 +1,4 @@
-"""A speaker that is elsewhere: any endpoint of OpenAI's kind, such as Ollama's or vLLM's.
+"""A generator that is elsewhere: any endpoint of OpenAI's kind, such as Ollama's or vLLM's.
 
 Plans are given as instructions; who hears, chooses and guards stays here. What people say goes in as
 messages of its own, never as part of the instruction.
@@ -13,7 +13,7 @@ import httpx2
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Scored
 from listenwell.errors import InputError, ListenwellError
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 from listenwell.labels import GROUP_MEMBERS, GROUP_OF_EMOTION
 from listenwell.serving.openai_api import MOST_MESSAGES
 
@@ -106,23 +106,25 @@ class Remote:
         acts = (PLANS_FOR_GLAD if is_glad else PLANS_FOR_SAD)[: self.config.plans]
         return tuple(replace(want, act=act) for act in acts)
 
-    def speak(
+    def generate(
         self,
         dialogue: Dialogue,
         plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
+    ) -> GeneratorOutput:
         """A reply for each plan, or one without; no two have the same words."""
-        speech = self.speak_many([(dialogue, plans, seed)])[0]
+        speech = self.generate_batch([(dialogue, plans, seed)])[0]
         if on_text:
             on_text(speech.candidates[0].text)
         return speech
 
-    def speak_many(self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]) -> list[Speech]:
+    def generate_batch(
+        self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]
+    ) -> list[GeneratorOutput]:
         """The same for several dialogues, all requests at once."""
         jobs = [
-            (row, plan, self._threads.submit(self._worded, dialogue, plan, seed + number * _NEXT_SEED))
+            (row, plan, self._threads.submit(self._generation, dialogue, plan, seed + number * _NEXT_SEED))
             for row, (dialogue, plans, seed) in enumerate(asked)
             for number, plan in enumerate(plans or (None,))
         ]
@@ -133,9 +135,9 @@ class Remote:
                 found[row].setdefault(text, Candidate(text, plan))
         if not all(found):
             raise RemoteError("The endpoint answered without words.", "Try again, or use another model.")
-        return [Speech(tuple(candidates.values())) for candidates in found]
+        return [GeneratorOutput(tuple(candidates.values())) for candidates in found]
 
-    def _worded(self, dialogue: Dialogue, plan: Factors | None, seed: int) -> str:
+    def _generation(self, dialogue: Dialogue, plan: Factors | None, seed: int) -> str:
         body = {
             "model": self.config.model,
             "messages": messages(dialogue, plan),

@@ -50,9 +50,9 @@ class Vanilla(Prompted):
         checkpoint = open_checkpoint(find_checkpoint(weights), KIND)
         folder = checkpoint.folder
         runtime = runtime_of(checkpoint, config.engine)
-        speaker = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")
-        speaker._folder = folder
-        return speaker
+        generator = cls(config, runtime, f"vanilla ({folder.resolve().parent.name})")
+        generator._folder = folder
+        return generator
 
     def perplexity(self, examples: Iterable[Example]) -> Perplexity:
         """How likely the people's own replies are: by token (end marks included), by word and by byte."""

@@ -16,20 +16,20 @@ from listenwell.corpora.sources import Source
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
 from listenwell.files import hash_files
-from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.reward_model import agreement
 from listenwell.preference.rating_sheets import KEY, PERSON, candidates_of, examples_by_id
 from listenwell.preference.ratings import Rated, rating_files, read_ratings
 from listenwell.progress import progress
-from listenwell.reranking.config import CHOICE, MERITS, SOFT, ChoiceConfig
-from listenwell.reranking.reranker import Choice
+from listenwell.reranking.config import CHOICE, MERITS, SOFT, RerankerConfig
+from listenwell.reranking.reranker import Reranker
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, file_name, surroundings, write_result
+from listenwell.results.store import Result, environment, file_name, write_result
 
 JUDGES_TABLE = "judges"
-NAMES = {"liked": "judge: liking", CHOICE: "all judges together"}
+NAMES = {"reward": "judge: liking", CHOICE: "all judges together"}
 """How rows call a judge, where that is not by its own name."""
-EVERYBODY = ChoiceConfig(ranker=0.5, every=True)
+EVERYBODY = RerankerConfig(ranker=0.5, every=True)
 """All judges are asked; the ranker has no weight of its own otherwise."""
 
 Table = dict[str, list[tuple[int, float, float]]]
@@ -40,15 +40,15 @@ def table_of(
     rated: Sequence[Rated],
     contexts: Mapping[str, Dialogue],
     candidates: Mapping[str, Sequence[Candidate]],
-    everybody: Choice,
-    ours: ChoiceConfig,
+    everybody: Reranker,
+    ours: RerankerConfig,
 ) -> Table:
     """What every judge says of every rated candidate.
 
     Args:
         rated: contexts with ratings.
         contexts: what was said before, by the example's id.
-        candidates: with the scores that the speaker put on them, by the same.
+        candidates: with the scores that the generator put on them, by the same.
         everybody: asks all judges.
         ours: the weights that the listener chooses by.
     """
@@ -56,17 +56,19 @@ def table_of(
     with progress("asking judges", total=len(rated), unit="contexts") as advance:
         for number, one in enumerate(rated):
             overall = {shown.text: float(one.mean(shown)[-1]) for shown in one.entry.replies}
-            judged = everybody.choose(contexts[one.entry.id], candidates[one.entry.id])
-            chosen = Choice(ours, everybody.ranker, everybody.annotator, reader=everybody.reader)
-            together = {c.text: dict(c.scores)[CHOICE] for c in chosen.choose(contexts[one.entry.id], judged)}
+            judged = everybody.rerank(contexts[one.entry.id], candidates[one.entry.id])
+            chosen = Reranker(ours, everybody.ranker, everybody.annotator, reader=everybody.reader)
+            batch_size = {
+                c.text: dict(c.scores)[CHOICE] for c in chosen.rerank(contexts[one.entry.id], judged)
+            }
             for candidate in judged:
                 if (rating := overall.get(candidate.text.strip())) is None:
                     continue
-                scores = dict(candidate.scores) | {CHOICE: together[candidate.text]}
-                for judge in (*SOFT, *MERITS, CHOICE):
-                    if (score := scores.get(judge)) is not None:
-                        sign = -1 if judge == "prior" else 1  # it is taken off
-                        found.setdefault(judge, []).append((number, sign * score, rating))
+                scores = dict(candidate.scores) | {CHOICE: batch_size[candidate.text]}
+                for feature in (*SOFT, *MERITS, CHOICE):
+                    if (score := scores.get(feature)) is not None:
+                        sign = -1 if feature == "prior" else 1  # it is taken off
+                        found.setdefault(feature, []).append((number, sign * score, rating))
             advance(1)
     return found
 
@@ -84,7 +86,7 @@ def figures_of(rows: Sequence[tuple[int, float, float]]) -> dict[str, float]:
 def results_of(folder: Path, replies: Path, raters: str) -> list[Result]:
     """A row for each judge, for any candidate, for the best one, and for the person's reply."""
     key, rated = read_ratings(folder)
-    candidates, speaker = candidates_of(replies), Speaker.load(PlannedConfig())
+    candidates, generator = candidates_of(replies), PlannedGenerator.load(PlannedConfig())
     if missing := [one.entry.id for one in rated if one.entry.id not in candidates]:
         raise InputError(
             f"{replies} has no candidates for {missing[0]}.", "Name the replies of these sheets."
@@ -93,10 +95,10 @@ def results_of(folder: Path, replies: Path, raters: str) -> list[Result]:
     contexts = {name: example.context for name, example in examples}
     for one in rated:
         name = one.entry.id
-        candidates[name] = speaker.with_liking(contexts[name], candidates[name])
-    everybody = Choice.load(EVERYBODY, priors=speaker.priors)
-    table = table_of(rated, contexts, candidates, everybody, ChoiceConfig())
-    rows = {NAMES.get(judge, f"judge: {judge}"): figures_of(lines) for judge, lines in table.items()}
+        candidates[name] = generator.with_rewards(contexts[name], candidates[name])
+    everybody = Reranker.load(EVERYBODY, priors=generator.priors)
+    table = table_of(rated, contexts, candidates, everybody, RerankerConfig())
+    rows = {NAMES.get(feature, f"judge: {feature}"): figures_of(lines) for feature, lines in table.items()}
     overall = [[float(one.mean(s)[-1]) for s in one.entry.replies if PERSON not in s.who] for one in rated]
     person = [float(mean[-1]) for one in rated if (mean := one.of(PERSON)) is not None]
     rows["any reply of ours"] = {"chosen_overall": float(np.mean([np.mean(some) for some in overall]))}
@@ -115,8 +117,8 @@ def results_of(folder: Path, replies: Path, raters: str) -> list[Result]:
             data=hash_files([folder / KEY, *rating_files(folder)]),
             units=units(tuple(figures)),
             conditions=(("raters", raters), ("rated replies", f"{sum(map(len, overall)):,}")),
-            checkpoint="" if name == PERSON else hash_files(speaker.files()),
-            **surroundings(),  # type: ignore[arg-type]
+            checkpoint="" if name == PERSON else hash_files(generator.files()),
+            **environment(),  # type: ignore[arg-type]
         )
         for name, figures in rows.items()
     ]

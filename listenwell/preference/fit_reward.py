@@ -1,7 +1,7 @@
 """Learning how well a speaker's replies are liked, from what raters said of them.
 
 `python -m listenwell.preference.fit_reward RATINGS… --split train --out FOLDER` reads folders of
-`preference.ratings` with a listener's candidates, and writes a `generators.reward_model.Liking`.
+`preference.ratings` with a listener's candidates, and writes a `generators.reward_model.RewardModel`.
 """
 
 import argparse
@@ -16,8 +16,8 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Factors
 from listenwell.errors import ListenwellError
-from listenwell.generators.planned import SHIPPED, PlannedConfig, Speaker
-from listenwell.generators.reward_model import RIDGE, Liking, agreement, fit, weights_of
+from listenwell.generators.planned import SHIPPED, PlannedConfig, PlannedGenerator
+from listenwell.generators.reward_model import RIDGE, RewardModel, agreement, fit, weights_of
 from listenwell.preference.rating_sheets import Shown
 from listenwell.preference.ratings import rated_contexts
 from listenwell.progress import progress
@@ -25,22 +25,22 @@ from listenwell.progress import progress
 
 @dataclass(frozen=True)
 class Ratings:
-    """Rated replies of one speaker, with what it makes of them."""
+    """Rated replies of one generator, with what it makes of them."""
 
     states: np.ndarray  # (replies, width)
     ratings: np.ndarray  # (replies,)
     contexts: np.ndarray  # (replies,)
 
 
-def rated_states(speaker: Path, folders: Sequence[Path], split: str) -> Ratings:
-    """What a speaker makes of the rated replies that have plans, each read after its context and plan.
+def rated_states(generator: Path, folders: Sequence[Path], split: str) -> Ratings:
+    """What a generator makes of the rated replies that have plans, each read after its context and plan.
 
     Args:
-        speaker: its checkpoint.
+        generator: its checkpoint.
         folders: of `preference.ratings`, all of one split.
         split: which.
     """
-    reads = Speaker.load(PlannedConfig(), speaker)
+    reads = PlannedGenerator.load(PlannedConfig(), generator)
     states, ratings, contexts = list[np.ndarray](), list[float](), list[int]()
     known = rated_contexts(folders, split)
     with progress("reading rated replies", total=len(known), unit="contexts") as advance:
@@ -50,7 +50,7 @@ def rated_states(speaker: Path, folders: Sequence[Path], split: str) -> Ratings:
                 if shown.plan is not None:  # the person's has none
                     by_plan.setdefault(shown.plan, []).append(shown)
             for plan, some in by_plan.items():
-                states += list(reads.middles_of(context, plan, [shown.text for shown in some]))
+                states += list(reads.hidden_states_of(context, plan, [shown.text for shown in some]))
                 ratings += [float(one.mean(shown)[-1]) for shown in some]
                 contexts += [number] * len(some)
             advance(1)
@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if asked.held_out:
             other = rated_states(asked.speaker, asked.held_out, "valid")
             about["agreement_held_out"] = agreement(other.states @ weights, other.ratings, other.contexts)
-        Liking(weights, weights_of(checkpoint)).save(asked.out, about)
+        RewardModel(weights, weights_of(checkpoint)).save(asked.out, about)
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)
         return 1

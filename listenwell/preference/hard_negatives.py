@@ -1,6 +1,6 @@
-"""Pairs that teach a judge what a speaker gets wrong: a fitting reply, and beside it one that is near.
+"""Pairs that teach a judge what a generator gets wrong: a fitting reply, and beside it one that is near.
 
-Replies of other talks are too easy: what a speaker says is always about the matter. What is set against each
+Replies of other talks are too easy: what a generator says is always about the matter. What is set against each
 other here are a person's replies, or the speaker's own, so that no style gives the answer away:
 
 - `again`: what the person said at this place, and what they said earlier in the same talk: the talk went on.
@@ -27,7 +27,7 @@ _FAR = 10_000_000
 """Apart from each other: the numbers that fix what is drawn for one place."""
 
 
-def reader_pairs(
+def hard_negative_pairs(
     known: Sequence[Planned], places: Sequence[int], own: Own, others: Others, seed: int
 ) -> Iterator[Pair]:
     """All pairs of some places; see above. A `rejected.Pairing`."""
@@ -92,4 +92,4 @@ def _elsewhere(asked: Sequence[Planned], replies: Sequence[str | None], number: 
 
 
 if __name__ == "__main__":
-    sys.exit(main(pairing=reader_pairs, module="listenwell.preference.hard_negatives"))
+    sys.exit(main(pairing=hard_negative_pairs, module="listenwell.preference.hard_negatives"))

@@ -20,13 +20,13 @@ from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import Pair, add_pairs, pair_of
 from listenwell.reranking.config import CHOICE, FAULTS
 
-JUDGED = "judged"
+ON_POLICY = "on_policy"
 """Where such a pair's rejected reply comes from."""
 GAP = 1.5
 """In points of the choice: nearer ones differ by chance."""
 
 
-def judged_pairs(replies: Path, contexts: Mapping[str, Dialogue], gap: float = GAP) -> Iterator[Pair]:
+def on_policy_pairs(replies: Path, contexts: Mapping[str, Dialogue], gap: float = GAP) -> Iterator[Pair]:
     """A pair of every reply whose candidates differ enough.
 
     Args:
@@ -58,12 +58,14 @@ def _pairs(context: Dialogue, candidates: Sequence[Candidate], gap: float) -> It
     scores, worst = dict(best.scores), others[-1]
     if any(scores.get(fault) for fault in FAULTS) or scores[CHOICE] - dict(worst.scores)[CHOICE] < gap:
         return
-    yield from pair_of(context, best.plan, best.text, worst.text, JUDGED)
+    yield from pair_of(context, best.plan, best.text, worst.text, ON_POLICY)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make pairs as the command line says; gives the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m listenwell.preference.on_policy_pairs", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m listenwell.preference.on_policy_pairs", description=__doc__
+    )
     parser.add_argument("replies", type=Path, help="replies.jsonl of the whole listener")
     parser.add_argument("--corpus", default="empathetic_dialogues")
     parser.add_argument("--split", default="train")
@@ -75,12 +77,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise InputError(f"There is no file {asked.replies}.", "Make the replies first.")
         examples = enumerate(Source(asked.corpus).examples(asked.split))
         contexts = {example_id(example, place): example.context for place, example in examples}
-        pairs = list(judged_pairs(asked.replies, contexts, asked.gap))
+        pairs = list(on_policy_pairs(asked.replies, contexts, asked.gap))
         add_pairs(asked.out, pairs)
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)
         return 1
-    print(f"{asked.out}: {len(pairs):,} {JUDGED} pairs")
+    print(f"{asked.out}: {len(pairs):,} {ON_POLICY} pairs")
     return 0
 
 

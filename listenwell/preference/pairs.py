@@ -24,11 +24,11 @@ from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import CorpusError, InputError, ListenwellError
 from listenwell.files import disk_errors, hash_files, sha256, written_whole
-from listenwell.generators.base import Begun
-from listenwell.generators.generation import word_replies
+from listenwell.generators.base import Prefix
+from listenwell.generators.generation import generate_rows
 from listenwell.generators.planned import KIND, PlannedConfig
 from listenwell.generators.plans import PlanTokens, is_whole, plan_of
-from listenwell.generators.prompt_template import Layout
+from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.vanilla import runtime_of
 from listenwell.runtime.engines import Engine
 from listenwell.serialization import Record, dumps, strings
@@ -163,7 +163,7 @@ class Own:
         config = PlannedConfig()
         self._runtime, self._seed = runtime, settings.seed
         self._decoding = replace(config.decoding, temperature=settings.temperature)
-        self._layout = Layout(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
+        self._layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
         room = runtime.context_length - self._decoding.max_tokens - 8  # plan and end mark stand there too
         self._budget = min(config.prompt_tokens, room)
 
@@ -184,17 +184,17 @@ class Own:
             for prompt, (_, plan) in zip(prompts, asked, strict=True)
         ]
         room = self._runtime.context_length - max(map(len, read))
-        begun = Begun(self._runtime.prefill_many(read), prompts[0].stop, room)
+        prefix = Prefix(self._runtime.prefill_many(read), prompts[0].stop, room)
         seeds = [int(np.random.SeedSequence([self._seed, 31, at]).generate_state(1)[0]) for at in places]
-        worded = word_replies(self._runtime, begun, self._decoding, seeds)
-        return [one.text if one.tokens <= self._decoding.max_tokens else None for one in worded]
+        generations = generate_rows(self._runtime, prefix, self._decoding, seeds)
+        return [one.text if one.tokens <= self._decoding.max_tokens else None for one in generations]
 
 
 Pairing = Callable[[Sequence[Planned], Sequence[int], Own, Others, int], Iterator[Pair]]
 """All human replies, the places of those that are asked about, who finds worse ones, and a seed."""
 
 
-def speaker_pairs(
+def generator_pairs(
     known: Sequence[Planned], places: Sequence[int], own: Own, others: Others, seed: int
 ) -> Iterator[Pair]:
     """People's replies against the speaker's own, and against those to somebody else."""
@@ -206,7 +206,7 @@ def speaker_pairs(
 
 
 def make_pairs(
-    checkpoint: Path, talks: Path, out: Path, settings: Settings, pairing: Pairing = speaker_pairs
+    checkpoint: Path, talks: Path, out: Path, settings: Settings, pairing: Pairing = generator_pairs
 ) -> Counter[str]:
     """Write pairs, or go on where an earlier run was stopped; gives how many there are of each source.
 
@@ -233,7 +233,7 @@ def make_pairs(
     own, others = Own(runtime, settings), Others(known)
     # Contexts of like length share a batch, so that little is filled up.
     places = sorted(map(int, drawn), key=lambda place: (own.length(known[place][0]), place))
-    begun, files = time.perf_counter(), []
+    prefix, files = time.perf_counter(), []
     for start in range(0, len(places), settings.rows):
         files.append(parts / f"{start:08}.jsonl")
         if files[-1].exists():
@@ -242,7 +242,7 @@ def make_pairs(
         with written_whole(files[-1]) as part:
             for pair in pairing(known, batch, own, others, settings.seed):
                 part.write(pair.to_json().encode() + b"\n")
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - prefix
         print(f"{start + len(batch):,} of {len(places):,} contexts, {seconds:.0f} s", file=sys.stderr)
     return _join(files, out)
 
@@ -279,8 +279,8 @@ def _join(files: Sequence[Path], out: Path) -> Counter[str]:
 
 def _claim(parts: Path, saved: Checkpoint, talks: Path, settings: Settings, pairing: Pairing) -> None:
     """Mark a folder as one run's, so that batches of two runs never stand in one file."""
-    speaker = hash_files(saved.path(name) for name in saved.sums)
-    made_of = {"speaker": speaker, "talks": sha256(talks), "pairs": pairing.__name__, **asdict(settings)}
+    generator = hash_files(saved.path(name) for name in saved.sums)
+    made_of = {"speaker": generator, "talks": sha256(talks), "pairs": pairing.__name__, **asdict(settings)}
     mark, text = parts / RUN, dumps(made_of) + "\n"
     with disk_errors(parts):
         parts.mkdir(parents=True, exist_ok=True)
@@ -288,7 +288,7 @@ def _claim(parts: Path, saved: Checkpoint, talks: Path, settings: Settings, pair
             mark.write_text(text, encoding="utf-8")
         elif mark.read_text(encoding="utf-8") != text:
             raise InputError(
-                f"{parts} was begun with another speaker, corpus or setting (see its {RUN}).",
+                f"{parts} was begun with another generator, corpus or setting (see its {RUN}).",
                 "Give the same ones to go on, or remove the folder.",
             )
 
@@ -332,7 +332,7 @@ def _asked(arguments: Sequence[str] | None, module: str) -> argparse.Namespace:
 
 def main(
     arguments: Sequence[str] | None = None,
-    pairing: Pairing = speaker_pairs,
+    pairing: Pairing = generator_pairs,
     module: str = "listenwell.preference.pairs",
 ) -> int:
     """Make pairs as the command line says; gives the exit status."""

@@ -14,12 +14,12 @@ import numpy as np
 
 from listenwell.errors import InputError, ListenwellError
 from listenwell.files import hash_files
-from listenwell.papers.rankers.ensemble import load_witness
+from listenwell.papers.rankers.ensemble import load_scorer
 from listenwell.preference.pairs import Pair, read_pairs
 from listenwell.rankers.ranker import READER
-from listenwell.rankers.scorer import Witness
+from listenwell.rankers.scorer import Scorer
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, file_name, surroundings, write_result
+from listenwell.results.store import Result, environment, file_name, write_result
 
 READING, ERRORS = "reading", "pair_errors"
 
@@ -40,7 +40,7 @@ def errors_by_kind(pairs: Sequence[Pair], margins: np.ndarray) -> dict[str, floa
     return {ERRORS: 100 * float(wrong.mean()), **by_kind}
 
 
-def evaluate_reading(witness: Witness, system: str, file: Path, corpus: str, split: str) -> Result:
+def evaluate_reading(scorer: Scorer, system: str, file: Path, corpus: str, split: str) -> Result:
     """One row of the ledger.
 
     Args:
@@ -52,7 +52,7 @@ def evaluate_reading(witness: Witness, system: str, file: Path, corpus: str, spl
     """
     pairs = read_pairs(file)
     kinds = Counter(pair.source for pair in pairs)  # who made them, the file does not say
-    scores = [witness.score([pair.context], [pair.chosen, pair.rejected])[0] for pair in pairs]
+    scores = [scorer.score([pair.context], [pair.chosen, pair.rejected])[0] for pair in pairs]
     figures = errors_by_kind(pairs, np.array([fitting - wrong for fitting, wrong in scores]))
     return Result(
         task=READING,
@@ -64,17 +64,19 @@ def evaluate_reading(witness: Witness, system: str, file: Path, corpus: str, spl
         data=hash_files([file]),
         units=units(tuple(figures)),
         conditions=(
-            ("judge", witness.name),
+            ("judge", scorer.name),
             ("pairs", ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))),
         ),
-        checkpoint=witness.key,
-        **surroundings(),  # type: ignore[arg-type]
+        checkpoint=scorer.key,
+        **environment(),  # type: ignore[arg-type]
     )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure as the command line says; gives the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m listenwell.preference.pairwise_accuracy", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m listenwell.preference.pairwise_accuracy", description=__doc__
+    )
     parser.add_argument("pairs", type=Path, help="JSONL of listenwell.preference.hard_negatives")
     parser.add_argument("--ranker", type=Path, default=READER, help="a run, or a checkpoint")
     parser.add_argument("--system", default="reader", help="the row's name")
@@ -83,8 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, required=True, help="the folder for the result")
     asked = parser.parse_args(arguments)
     try:
-        witness = load_witness(asked.ranker)
-        result = evaluate_reading(witness, asked.system, asked.pairs, asked.corpus, asked.split)
+        scorer = load_scorer(asked.ranker)
+        result = evaluate_reading(scorer, asked.system, asked.pairs, asked.corpus, asked.split)
         write_result(result, asked.keep / file_name(result))
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)

@@ -24,7 +24,7 @@ from listenwell.preference.ratings import Rated, rated_contexts
 
 RATED = "rated"
 """Where such a pair's rejected reply comes from."""
-STRAYED = "strayed"
+PLAN_DRIFT = "plan_drift"
 """And of one that does something else than its pair's plan."""
 GAP = 1.0
 """In points of the raters' last scale: nearer ones differ by chance."""
@@ -55,7 +55,7 @@ def rated_pairs(context: Dialogue, rated: Rated, gap: float = GAP, each: int = E
             yield replace(pair, rejected_plan=other if other != plan else None)
 
 
-def strayed_pairs(context: Dialogue, rated: Rated, each: int) -> Iterator[Pair]:
+def plan_drift_pairs(context: Dialogue, rated: Rated, each: int) -> Iterator[Pair]:
     """Replies that are liked alike, the best ones first, each under its own plan against the other's words.
 
     Args:
@@ -66,8 +66,8 @@ def strayed_pairs(context: Dialogue, rated: Rated, each: int) -> Iterator[Pair]:
     found: list[Pair] = []
     for one, other in combinations(_known(rated), 2):
         if one[0] - other[0] <= NEAR and _differ(one[2], other[2]):
-            for (_, chosen, plan), (_, strayed, _) in ((one, other), (other, one)):
-                found += pair_of(context, plan, chosen, strayed, STRAYED)
+            for (_, chosen, plan), (_, plan_drift, _) in ((one, other), (other, one)):
+                found += pair_of(context, plan, chosen, plan_drift, PLAN_DRIFT)
     yield from found[:each]
 
 
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--gap", type=float, default=GAP, help="least difference of the two ratings")
     parser.add_argument("--each", type=int, default=EACH, help="so many pairs of a context at most")
     parser.add_argument(
-        "--strayed", type=int, default=0, help="so many besides that keep to plans, of a context"
+        "--plan-drift", type=int, default=0, help="so many besides that keep to plans, of a context"
     )
     parser.add_argument("--out", type=Path, required=True, help="the JSONL file; goes after what it holds")
     asked = parser.parse_args(arguments)
@@ -103,13 +103,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pairs = list[Pair]()
         for context, one in contexts:
             pairs += rated_pairs(context, one, asked.gap, asked.each)
-            pairs += strayed_pairs(context, one, asked.strayed)
+            pairs += plan_drift_pairs(context, one, asked.plan_drift)
         add_pairs(asked.out, pairs)
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)
         return 1
     found = Counter(pair.source for pair in pairs)
-    kinds = ", ".join(f"{found[source]:,} {source}" for source in (RATED, STRAYED) if source in found) or "no"
+    kinds = (
+        ", ".join(f"{found[source]:,} {source}" for source in (RATED, PLAN_DRIFT) if source in found) or "no"
+    )
     print(f"{asked.out}: {kinds} pairs of {len(contexts):,} contexts")
     return 0
 

@@ -39,7 +39,7 @@ from listenwell.preference.rating_sheets import (
     write_sheets,
 )
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, file_name, surroundings, write_result
+from listenwell.results.store import Result, environment, file_name, write_result
 
 RATINGS = "ratings"
 LOWEST, HIGHEST = 1.0, 5.0
@@ -199,7 +199,7 @@ def results_of(
                 units=units(tuple(figures)),
                 conditions=conditions,
                 checkpoint=(ours or {}).get(who, ""),
-                **surroundings(),  # type: ignore[arg-type]
+                **environment(),  # type: ignore[arg-type]
             )
         )
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from listenwell.errors import ListenwellError
 from listenwell.metrics import recall_at
-from listenwell.papers.rankers.ensemble import load_witness
+from listenwell.papers.rankers.ensemble import load_scorer
 from listenwell.rankers.scoring import Pools, pool_scores, ranks
 
 if __name__ == "__main__":
@@ -23,11 +23,11 @@ if __name__ == "__main__":
     chosen = parser.parse_args()
     try:
         for folder in chosen.run:
-            witness = load_witness(folder)
+            scorer = load_scorer(folder)
             for split in chosen.split:
                 for shuffled in (True, False) if chosen.unshuffled and split == "test" else (True,):
                     given = Pools(chosen.corpus, split, shuffled, most=chosen.pools)
-                    found = recall_at(ranks(pool_scores(witness, given, chosen.out)), 1)
+                    found = recall_at(ranks(pool_scores(scorer, given, chosen.out)), 1)
                     print(f"{folder}: {given}: R@1 {found:.2f}", flush=True)
     except ListenwellError as error:
         print(f"listenwell: {error}", file=sys.stderr)

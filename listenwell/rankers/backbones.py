@@ -12,7 +12,7 @@ from listenwell.rankers.config import HEADS, INNER, LAYERS, WIDTH, RankerConfig
 from listenwell.runtime.encoder import load_encoder
 
 
-class EncoderBody(torch.nn.Module):  # type: ignore[misc]
+class EncoderBackbone(torch.nn.Module):  # type: ignore[misc]
     """The states of a BERT's last layer."""
 
     def __init__(self, encoder: Any) -> None:  # noqa: ANN401
@@ -43,7 +43,7 @@ def _attention() -> AbstractContextManager[None]:
     return cast(AbstractContextManager[None], sdpa_kernel(list(kernels)))
 
 
-class WordBody(torch.nn.Module):  # type: ignore[misc]
+class WordBackbone(torch.nn.Module):  # type: ignore[misc]
     """The vectors of the words alone; they begin as a pretrained encoder's, where PEC §5.2 has fastText's."""
 
     def __init__(self, vectors: torch.Tensor) -> None:
@@ -57,16 +57,16 @@ class WordBody(torch.nn.Module):  # type: ignore[misc]
         return found
 
 
-def make_body(
+def make_backbone(
     config: RankerConfig, weights: Path | None = None, dropout: float = 0.0
-) -> tuple[EncoderBody | WordBody, Path]:
+) -> tuple[EncoderBackbone | WordBackbone, Path]:
     """A body as the config wants it, not yet trained, and the base model's folder."""
     encoder, folder = load_encoder(config.base, weights, dropout)
     if config.body == "pretrained":
-        return EncoderBody(encoder), folder
+        return EncoderBackbone(encoder), folder
     vectors = encoder.get_input_embeddings().weight.detach()
     if config.body == "words":
-        return WordBody(vectors), folder
+        return WordBackbone(vectors), folder
     from transformers import BertConfig, BertModel
 
     shape = BertConfig(
@@ -79,4 +79,4 @@ def make_body(
         attention_probs_dropout_prob=dropout,
         attn_implementation="sdpa",
     )
-    return EncoderBody(BertModel(shape, add_pooling_layer=False)), folder
+    return EncoderBackbone(BertModel(shape, add_pooling_layer=False)), folder

@@ -68,7 +68,7 @@ class States:
         return States(self.words[rows], self.values[rows])
 
 
-class Ranker(torch.nn.Module):  # type: ignore[misc]
+class RankingModel(torch.nn.Module):  # type: ignore[misc]
     """A body that makes states of words, and a way to match them.
 
     Args:

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from listenwell.rankers.base import Ranker, States
+from listenwell.rankers.base import RankingModel, States
 from listenwell.rankers.config import RankerConfig
 
 FIRST_SCALE = 20.0
 """Of cosines, before it is learned; all-MiniLM-L6-v2 was trained with it."""
 
 
-class BiEncoder(Ranker):
+class BiEncoder(RankingModel):
     """One vector each for what was said and for the reply."""
 
     gives_vectors = True

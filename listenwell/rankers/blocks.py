@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from listenwell.rankers.base import Ranker, States, Words
+from listenwell.rankers.base import RankingModel, States, Words
 
 CPU_ROWS, GPU_ROWS = 8, 512
 """Texts that are read together: a CPU waits for nothing, a GPU would wait for many small calls."""
@@ -11,7 +11,7 @@ GROUPS, SMALL = 3, 64
 """Groups that texts are matched in, and how many of them are few for a GPU."""
 
 
-def states_in_groups(ranker: Ranker, words: Words, there: np.ndarray | None = None) -> States:
+def states_in_groups(ranker: RankingModel, words: Words, there: np.ndarray | None = None) -> States:
     """The same as `ranker.states`, read in groups that are each cut to their longest text.
 
     Args:
@@ -41,7 +41,7 @@ def moved(array: np.ndarray, device: torch.device) -> torch.Tensor:
 
 
 def match_in_blocks(
-    ranker: Ranker, context: States, persona: States | None, replies: States, groups: int | None = None
+    ranker: RankingModel, context: States, persona: States | None, replies: States, groups: int | None = None
 ) -> torch.Tensor:
     """The same scores as `ranker.match`: (contexts, replies).
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from listenwell.rankers.base import Ranker, States, choice_losses, masked_mean
+from listenwell.rankers.base import RankingModel, States, choice_losses, masked_mean
 from listenwell.rankers.bi import FIRST_SCALE
 from listenwell.rankers.config import PARTS, RankerConfig
 
@@ -13,7 +13,7 @@ FIRST_WEIGHTS = {"hop 0": FIRST_SCALE, "max": 0.1, "mean": 0.5, "hop 2": 0.5, "h
 """Where learned weights begin: each part's products are then about as large as a bi-encoder's."""
 
 
-class CoBERT(Ranker):
+class CoBERT(RankingModel):
     """f(X, P, y) = dot(X_f, Y_f), the concatenations of what the hops found (eq. 6).
 
     The product of concatenations is the sum of the parts' products, so nothing is concatenated.
@@ -38,7 +38,7 @@ class CoBERT(Ranker):
         scores = self._matched(context, replies, own)
         if persona is not None:
             scores = scores + self._matched(persona, replies, theirs)
-        if self.config.cobert.together:
+        if self.config.cobert.joint:
             both = self.asked(context, persona) @ self.vectors(replies).T
             scores = scores + (both if own is None else own[PARTS.index("hop 0")] * both)
         return scores
@@ -98,7 +98,7 @@ class CoBERT(Ranker):
         to_reply = affinity.masked_fill(~replies.mask, shut).softmax(dim=3)  # eq. 2, over the reply's words
         to_text = affinity.masked_fill(~text.mask[:, :, None, None], shut).softmax(dim=1)  # eq. 3
         found: dict[str, torch.Tensor] = {}
-        if 0 in settings.hops and not settings.together:
+        if 0 in settings.hops and not settings.joint:
             means = [masked_mean(part.values, part.mask) for part in (text, replies)]
             mean_x, mean_y = (torch.nn.functional.normalize(mean, dim=-1) for mean in means)
             found["hop 0"] = mean_x @ mean_y.T

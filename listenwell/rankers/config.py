@@ -12,7 +12,7 @@ PRECISION = "fp32"
 """Of rankers on onnxruntime. Replies that score nearly alike change places when weights are rounded: in int8
 the first of 100 is another one more often than 1 time in 100, and little time is saved
 (benchmarks/results/light_parity.json)."""
-BODIES = ("pretrained", "transformer", "words")
+BACKBONES = ("pretrained", "transformer", "words")
 POOLINGS = ("max", "mean", "both")
 HOPS = (0, 1, 2, 3)
 PARTS = ("hop 0", "max", "mean", "hop 2", "hop 3")
@@ -62,7 +62,7 @@ class CobertSettings(Record):
     alike: bool = False
     """With among: those that stand together are alike, by their vectors; otherwise they are drawn."""
 
-    together: bool = False
+    joint: bool = False
     """Of hop 0: compare the reply with the average of context and persona, as the bi-encoder does, which
     leaves it to the encoder how much of a persona counts; otherwise with each of them, and add both up."""
 
@@ -73,7 +73,7 @@ class CobertSettings(Record):
             raise InputError(
                 f"cobert.among is {self.among}.", "Give 2 or more, together with cobert.vectors."
             )
-        if self.together and 0 not in self.hops:
+        if self.joint and 0 not in self.hops:
             raise InputError("cobert.together is of hop 0.", "Add 0 to cobert.hops, or leave together out.")
         if not self.hops or not set(self.hops) <= set(HOPS):
             raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 0, 1, 2 and 3.")
@@ -137,14 +137,14 @@ class RankerConfig(Record):
     def __post_init__(self) -> None:
         if self.model not in RANKERS:
             raise unknown_name("ranker", self.model, RANKERS)
-        if self.body not in BODIES:
-            raise unknown_name("ranker.body", self.body, BODIES)
+        if self.body not in BACKBONES:
+            raise unknown_name("ranker.body", self.body, BACKBONES)
         _at_least("ranker.turns", self.turns, 1)
         _at_least("ranker.persona", self.persona, 0)
         for name in ("context_tokens", "persona_tokens", "reply_tokens"):
             _at_least(f"ranker.{name}", getattr(self, name), 8)
 
-    def check_room(self, places: int, together: bool = False) -> None:
+    def check_room(self, places: int, joint: bool = False) -> None:
         """An error if an encoder has fewer places than the ranker's texts have tokens.
 
         Args:
@@ -152,7 +152,7 @@ class RankerConfig(Record):
             together: whether it reads persona, context and reply one after the other.
         """
         lengths = (self.persona_tokens, self.context_tokens, self.reply_tokens)
-        if (longest := sum(lengths) if together else max(lengths)) > places:
+        if (longest := sum(lengths) if joint else max(lengths)) > places:
             raise InputError(
                 f"The ranker reads texts of {longest} tokens, but its encoder {places} at most.",
                 "Lower ranker.context_tokens, persona_tokens or reply_tokens.",

@@ -4,14 +4,14 @@ from typing import Any
 
 import torch
 
-from listenwell.rankers.base import Ranker, States, Words, masked_mean
+from listenwell.rankers.base import RankingModel, States, Words, masked_mean
 from listenwell.rankers.config import RankerConfig
 
 CPU_CHUNKS, GPU_CHUNKS = 8, 2
 """In how many parts the pairs of a batch are read."""
 
 
-class CrossEncoder(Ranker):
+class CrossEncoder(RankingModel):
     """score = w · mean of the states of the joined text: every pair takes a pass of its own."""
 
     reads_pairs = True

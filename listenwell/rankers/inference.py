@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, like_lengths
-from listenwell.rankers.base import Ranker, States, Words
+from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.blocks import moved
 from listenwell.rankers.inputs import Text, stacked
 
@@ -27,7 +27,9 @@ def placed(arrays: dict[str, np.ndarray], device: torch.device) -> Words:
     return Words(*moved(whole, device).unbind())
 
 
-def states_of(ranker: Ranker, texts: Sequence[Text], advance: Callable[[int], None] | None = None) -> States:
+def states_of(
+    ranker: RankingModel, texts: Sequence[Text], advance: Callable[[int], None] | None = None
+) -> States:
     """What a ranker's body makes of texts, in the order given; equal texts are read once.
 
     Args:
@@ -65,7 +67,7 @@ def states_of(ranker: Ranker, texts: Sequence[Text], advance: Callable[[int], No
 
 
 def score(
-    ranker: Ranker, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ranker: RankingModel, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
 ) -> np.ndarray:
     """Every reply for every context: (contexts, replies) float32."""
     (found,) = score_pools(ranker, [(contexts, personas, replies)])
@@ -76,7 +78,7 @@ Pool = tuple[Sequence[Text], Sequence[Text], Sequence[Text]]
 """Contexts, the personas that go with them, and the replies that each of them chooses among."""
 
 
-def score_pools(ranker: Ranker, pools: Sequence[Pool]) -> list[np.ndarray]:
+def score_pools(ranker: RankingModel, pools: Sequence[Pool]) -> list[np.ndarray]:
     """The same for several pools, whose texts are read together: a small pool keeps no GPU busy."""
     contexts, personas, replies = ([text for pool in pools for text in pool[part]] for part in range(3))
     persona = states_of(ranker, personas) if any(map(len, personas)) else None
@@ -90,7 +92,7 @@ def score_pools(ranker: Ranker, pools: Sequence[Pool]) -> list[np.ndarray]:
 
 
 def reply_vectors(
-    ranker: Ranker, replies: Sequence[Text], advance: Callable[[int], None] | None = None
+    ranker: RankingModel, replies: Sequence[Text], advance: Callable[[int], None] | None = None
 ) -> np.ndarray:
     """(replies, width) float32; their inner products with `context_vectors` are first scores."""
     with torch.inference_mode():
@@ -98,7 +100,7 @@ def reply_vectors(
     return np.asarray(found.float().cpu().numpy())
 
 
-def context_vectors(ranker: Ranker, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+def context_vectors(ranker: RankingModel, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
     """(contexts, width) float32"""
     with torch.inference_mode():
         persona = states_of(ranker, personas) if any(map(len, personas)) else None
@@ -106,7 +108,7 @@ def context_vectors(ranker: Ranker, contexts: Sequence[Text], personas: Sequence
     return np.asarray(found.float().cpu().numpy())
 
 
-def match(ranker: Ranker, context: States, persona: States | None, replies: States) -> np.ndarray:
+def match(ranker: RankingModel, context: States, persona: States | None, replies: States) -> np.ndarray:
     """The same for states that are known, in parts that fit into memory."""
     device = context.values.device
     longest = max(context.words.tokens.shape[1], persona.words.tokens.shape[1] if persona else 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.annotators.fasttext import BagClassifier
+from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.views import Marks, View, context_view, encode_views
 from listenwell.dialogue import Dialogue
 from listenwell.rankers.config import RankerConfig
@@ -115,7 +115,7 @@ def _sentences(dialogue: Dialogue, count: int) -> View:
     return tuple((line, True) for line in lines)
 
 
-def _classifier(prepend: str) -> BagClassifier | None:
+def _classifier(prepend: str) -> FastTextClassifier | None:
     if not prepend:
         return None
-    return BagClassifier.load(None if prepend == SHIPPED else Path(prepend))
+    return FastTextClassifier.load(None if prepend == SHIPPED else Path(prepend))

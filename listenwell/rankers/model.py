@@ -4,8 +4,8 @@ from pathlib import Path
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.rankers import RANKERS
-from listenwell.rankers.backbones import EncoderBody, make_body
-from listenwell.rankers.base import Ranker
+from listenwell.rankers.backbones import EncoderBackbone, make_backbone
+from listenwell.rankers.base import RankingModel
 from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inputs import Inputs
 from listenwell.runtime.encoder import load_weights, save_weights
@@ -15,22 +15,22 @@ from listenwell.serialization import build, dumps
 
 def make_ranker(
     config: RankerConfig, weights: Path | None = None, dropout: float = 0.0
-) -> tuple[Ranker, Path]:
+) -> tuple[RankingModel, Path]:
     """A ranker that was not trained, and its base model's folder."""
-    body, folder = make_body(config, weights, dropout)
-    ranker: type[Ranker] = RANKERS.load(config.model)
-    if isinstance(body, EncoderBody):
+    body, folder = make_backbone(config, weights, dropout)
+    ranker: type[RankingModel] = RANKERS.load(config.model)
+    if isinstance(body, EncoderBackbone):
         config.check_room(int(body.encoder.config.max_position_embeddings), ranker.reads_pairs)
     return ranker(config, body), folder
 
 
-def save_ranker(ranker: Ranker, folder: Path) -> None:
+def save_ranker(ranker: RankingModel, folder: Path) -> None:
     """Write config.json and the weights in fp16: the adapter's and the ranker's own, or all of them."""
     (folder / "config.json").write_text(dumps(ranker.config.to_dict()) + "\n", encoding="utf-8")
     save_weights(ranker, adapted(ranker), folder)
 
 
-def load_ranker(folder: Path, weights: Path | None = None) -> tuple[Ranker, Inputs]:
+def load_ranker(folder: Path, weights: Path | None = None) -> tuple[RankingModel, Inputs]:
     """A ranker from its checkpoint, ready to score, and what makes its inputs.
 
     Args:
@@ -44,6 +44,6 @@ def load_ranker(folder: Path, weights: Path | None = None) -> tuple[Ranker, Inpu
     return ranker.eval(), Inputs(Vocabulary.from_folder(base), config)
 
 
-def adapted(ranker: Ranker) -> object:
+def adapted(ranker: RankingModel) -> object:
     """The part of a ranker that adapters are put on."""
-    return ranker.body.encoder if isinstance(ranker.body, EncoderBody) else ranker.body
+    return ranker.body.encoder if isinstance(ranker.body, EncoderBackbone) else ranker.body

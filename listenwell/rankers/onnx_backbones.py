@@ -10,7 +10,7 @@ from listenwell.checkpoint import Checkpoint
 from listenwell.rankers.config import HEADS, INNER, LAYERS, WIDTH, RankerConfig
 from listenwell.rankers.inputs import Text, stacked
 from listenwell.runtime.names import WHOLE
-from listenwell.runtime.onnx.checkpoint_encoder import Arrays, load_arrays, load_light_encoder
+from listenwell.runtime.onnx.checkpoint_encoder import Arrays, load_arrays, load_checkpoint_encoder
 
 if TYPE_CHECKING:
     from listenwell.runtime.onnx.encoder import OnnxEncoder
@@ -28,7 +28,7 @@ TRANSFORMER = {
 _VECTORS = "body.vectors.weight"
 
 
-class Body(Protocol):
+class Backbone(Protocol):
     """What makes states of words."""
 
     width: int
@@ -38,7 +38,7 @@ class Body(Protocol):
         ...
 
 
-class EncoderBody:
+class EncoderBackbone:
     """The states of a BERT's last layer."""
 
     def __init__(self, encoder: "OnnxEncoder") -> None:
@@ -51,7 +51,7 @@ class EncoderBody:
         return self._encoder.states(rows["tokens"], rows["types"], places, rows["parts"] > 0)
 
 
-class WordBody:
+class WordBackbone:
     """The vectors of the words alone."""
 
     def __init__(self, vectors: np.ndarray) -> None:
@@ -62,9 +62,9 @@ class WordBody:
         return np.asarray(self._vectors[stacked(texts)["tokens"]])
 
 
-def load_body(
-    saved: Checkpoint, config: RankerConfig, base: Path, precision: str, together: bool
-) -> tuple[Body, Arrays]:
+def load_backbone(
+    saved: Checkpoint, config: RankerConfig, base: Path, precision: str, joint: bool
+) -> tuple[Backbone, Arrays]:
     """The body, and the weights that are not its own.
 
     Args:
@@ -76,8 +76,8 @@ def load_body(
     """
     if config.body == "words":
         own = load_arrays(saved, WHOLE)
-        return WordBody(own.pop(_VECTORS)), own
+        return WordBackbone(own.pop(_VECTORS)), own
     shape = TRANSFORMER if config.body == "transformer" else None
-    encoder, own = load_light_encoder(saved, base, precision, "body.encoder.", shape)
-    config.check_room(encoder.positions, together)
-    return EncoderBody(encoder), own
+    encoder, own = load_checkpoint_encoder(saved, base, precision, "body.encoder.", shape)
+    config.check_room(encoder.positions, joint)
+    return EncoderBackbone(encoder), own

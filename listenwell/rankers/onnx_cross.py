@@ -8,11 +8,11 @@ from listenwell.annotators.inference import CPU_TOKENS, like_lengths
 from listenwell.errors import CheckpointError
 from listenwell.rankers.config import RankerConfig
 from listenwell.rankers.inputs import Text
-from listenwell.rankers.onnx_backbones import Body
+from listenwell.rankers.onnx_backbones import Backbone
 from listenwell.runtime.onnx.checkpoint_encoder import Arrays
 
 
-class LightCross:
+class OnnxCrossEncoder:
     """`cross.CrossEncoder`: persona, context and reply read as one text; several threads may use it at once.
 
     Args:
@@ -24,7 +24,7 @@ class LightCross:
     gives_vectors = False
     reads_pairs = True
 
-    def __init__(self, config: RankerConfig, body: Body, weights: Arrays) -> None:
+    def __init__(self, config: RankerConfig, body: Backbone, weights: Arrays) -> None:
         self.config, self.body = config, body
         self.vector_width = body.width
         self._weight, self._bias = weights["head.weight"][0], weights["head.bias"]

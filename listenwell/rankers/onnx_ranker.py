@@ -14,8 +14,8 @@ from listenwell.annotators.inference import CPU_TOKENS, like_lengths
 from listenwell.checkpoint import open_checkpoint
 from listenwell.rankers.config import KIND, PARTS, PRECISION, RankerConfig
 from listenwell.rankers.inputs import Inputs, Text
-from listenwell.rankers.onnx_backbones import Body, load_body
-from listenwell.rankers.onnx_cross import LightCross
+from listenwell.rankers.onnx_backbones import Backbone, load_backbone
+from listenwell.rankers.onnx_cross import OnnxCrossEncoder
 from listenwell.runtime.onnx.checkpoint_encoder import Arrays, base_folder, check_shapes, runs_on_onnx
 from listenwell.runtime.products import product
 from listenwell.runtime.text import Vocabulary
@@ -27,7 +27,7 @@ _REPLY_TOKENS = 1024
 """Words of replies, padding included, that are matched at once; some ten MB with a long context."""
 
 
-class LightRanker(ABC):
+class OnnxRanker(ABC):
     """A body that makes states of words, and a way to match them; several threads may use it at once.
 
     Args:
@@ -39,7 +39,7 @@ class LightRanker(ABC):
     reads_pairs = False
     """Whether persona, context and reply are read as one text."""
 
-    def __init__(self, config: RankerConfig, body: Body, weights: Arrays) -> None:
+    def __init__(self, config: RankerConfig, body: Backbone, weights: Arrays) -> None:
         self.config, self.body, self.weights = config, body, weights
         self.vector_width = body.width
 
@@ -131,7 +131,7 @@ class LightRanker(ABC):
         return np.where(has, (found + self._means(persona)) / 2, found)
 
 
-class LightBi(LightRanker):
+class OnnxBiEncoder(OnnxRanker):
     """`bi.BiEncoder`: one vector each for what was said and for the reply."""
 
     gives_vectors = True
@@ -157,7 +157,7 @@ class LightBi(LightRanker):
         return _of_length_one(found) * np.exp(self.weights["scale"]) if self.config.bi.cosine else found
 
 
-class LightCobert(LightRanker):
+class OnnxCoBERT(OnnxRanker):
     """`cobert.CoBERT`: co-attention between context and reply, persona and reply (PEC §4)."""
 
     @property
@@ -183,7 +183,7 @@ class LightCobert(LightRanker):
                         parts = self._products(values, y, mask)
                         total = sum(weights[PARTS.index(part)] * value for part, value in parts.items())
                         scores[row, numbers] += total
-        if self.config.cobert.together:
+        if self.config.cobert.joint:
             weight = self.weights["weights"][0][PARTS.index("hop 0")] if self.config.cobert.weighted else 1.0
             scores += weight * (self.asked(context, persona) @ self.vectors(replies).T)
         return scores
@@ -211,7 +211,7 @@ class LightCobert(LightRanker):
         to_reply = _softmax(np.where(mask, affinity, -np.inf), axis=2)  # eq. 2, over the reply's words
         to_text = _softmax(affinity, axis=0)  # eq. 3
         found: Arrays = {}
-        if 0 in settings.hops and not settings.together:
+        if 0 in settings.hops and not settings.joint:
             mean_y = np.einsum("rn,rnd->rd", mask.astype(np.float32), y) / counts[:, None]
             found["hop 0"] = _of_length_one(mean_y) @ _of_length_one(x.mean(axis=0, keepdims=True))[0]
         if 1 in settings.hops:
@@ -235,15 +235,15 @@ class LightCobert(LightRanker):
         return found
 
 
-LIGHT: dict[str, type[LightBi] | type[LightCobert] | type[LightCross]] = {
-    "bi": LightBi,
-    "cobert": LightCobert,
-    "cross": LightCross,
+LIGHT: dict[str, type[OnnxBiEncoder] | type[OnnxCoBERT] | type[OnnxCrossEncoder]] = {
+    "bi": OnnxBiEncoder,
+    "cobert": OnnxCoBERT,
+    "cross": OnnxCrossEncoder,
 }
 """By the names of `rankers.RANKERS`; all others need torch."""
 
 
-def runs_light(config: RankerConfig, weights: Path | None = None) -> bool:
+def runs_on_onnx_ranker(config: RankerConfig, weights: Path | None = None) -> bool:
     """Whether a ranker can do without torch.
 
     Args:
@@ -255,9 +255,9 @@ def runs_light(config: RankerConfig, weights: Path | None = None) -> bool:
     return config.body != "pretrained" or runs_on_onnx(base_folder(config.base, weights))
 
 
-def load_light_ranker(
+def load_onnx_ranker(
     folder: Path, weights: Path | None = None, precision: str = PRECISION
-) -> tuple[LightRanker | LightCross, Inputs]:
+) -> tuple[OnnxRanker | OnnxCrossEncoder, Inputs]:
     """A ranker from its checkpoint, and what makes its inputs.
 
     Args:
@@ -269,7 +269,7 @@ def load_light_ranker(
     config = build(RankerConfig, saved.config())
     base = base_folder(config.base, weights)
     kind = LIGHT[config.model]
-    body, own = load_body(saved, config, base, precision, kind.reads_pairs)
+    body, own = load_backbone(saved, config, base, precision, kind.reads_pairs)
     check_shapes(saved, own, kind.shapes(config, body.width))
     return kind(config, body, own), Inputs(Vocabulary.from_folder(base), config)
 

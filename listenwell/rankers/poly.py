@@ -4,11 +4,11 @@ from typing import Any
 
 import torch
 
-from listenwell.rankers.base import Ranker, States, masked_mean, masked_softmax
+from listenwell.rankers.base import RankingModel, States, masked_mean, masked_softmax
 from listenwell.rankers.config import RankerConfig
 
 
-class PolyEncoder(Ranker):
+class PolyEncoder(RankingModel):
     """y_i = Σ_j softmax_j(c_i · h_j) h_j for each code c_i; score = Σ_i softmax_i(y · y_i) (y_i · y).
 
     The codes read context and persona as one text: PEC §5.1 gives it the persona too and does not say how.

@@ -8,9 +8,9 @@ import numpy as np
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import CheckpointError
-from listenwell.papers.rankers.ensemble import Ensemble, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
 from listenwell.rankers.config import PRECISION
-from listenwell.rankers.scorer import RankerWitness, Witness
+from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import AUTO
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "ranker"
@@ -18,16 +18,16 @@ READER = SHIPPED.parent / "reader"
 """The cross-encoder that judges a speaker's candidates."""
 
 
-class Selector:
+class Ranker:
     """Ranks replies to a dialogue; fills the listener's place *choose*.
 
     Args:
         witness: a ranker, an ensemble of them, or a generator.
     """
 
-    def __init__(self, witness: Witness) -> None:
-        self.witness = witness
-        self.name, self.key = witness.name, witness.key
+    def __init__(self, scorer: Scorer) -> None:
+        self.scorer = scorer
+        self.name, self.key = scorer.name, scorer.key
 
     @classmethod
     def load(
@@ -36,7 +36,7 @@ class Selector:
         weights: Path | None = None,
         engine: str = AUTO,
         precision: str = PRECISION,
-    ) -> "Selector":
+    ) -> "Ranker":
         """The shipped ranker, or one of your own.
 
         Args:
@@ -45,7 +45,7 @@ class Selector:
             engine: "onnx", "torch", or "auto": onnxruntime where it is installed and can run the ranker.
             precision: of onnx, "fp32" or "int8", which is smaller; torch is always exact.
         """
-        return cls(load_witness(folder or SHIPPED, weights, engine, precision))
+        return cls(load_scorer(folder or SHIPPED, weights, engine, precision))
 
     @property
     def width(self) -> int:
@@ -56,10 +56,10 @@ class Selector:
         """How well each reply fits, the higher the better: (replies,) float32."""
         if not replies:
             return np.zeros(0, np.float32)
-        found: np.ndarray = self.witness.score([dialogue], replies)[0]
+        found: np.ndarray = self.scorer.score([dialogue], replies)[0]
         return found
 
-    def choose(
+    def rerank(
         self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
     ) -> tuple[Candidate, ...]:
         """The candidates with this ranker's score beside those they have, the best first."""
@@ -81,11 +81,11 @@ class Selector:
         found: np.ndarray = self._searcher().context_vectors([dialogue])[0]
         return found
 
-    def _searcher(self) -> RankerWitness:
+    def _searcher(self) -> RankerScorer:
         """The witness whose vectors are searched."""
-        members = self.witness.witnesses if isinstance(self.witness, Ensemble) else (self.witness,)
+        members = self.scorer.scorers if isinstance(self.scorer, Ensemble) else (self.scorer,)
         for member in members:
-            if isinstance(member, RankerWitness) and member.gives_vectors:
+            if isinstance(member, RankerScorer) and member.gives_vectors:
                 return member
         raise CheckpointError(
             f"The ranker {self.name} gives no vectors for large pools.",

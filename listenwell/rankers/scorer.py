@@ -13,13 +13,13 @@ from listenwell.errors import CheckpointError
 from listenwell.files import hash_files
 from listenwell.rankers.config import KIND, PRECISION, RankerConfig
 from listenwell.rankers.inputs import Inputs, Text
-from listenwell.rankers.onnx_ranker import load_light_ranker, runs_light
+from listenwell.rankers.onnx_ranker import load_onnx_ranker, runs_on_onnx_ranker
 from listenwell.runtime.engines import ONNX, TORCH, choose_engine
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.serialization import build
 
 
-class Witness(Protocol):
+class Scorer(Protocol):
     """Whoever can say how well replies fit."""
 
     name: str
@@ -33,7 +33,7 @@ class Witness(Protocol):
 
 
 class Scores(Protocol):
-    """A ranker on some engine: `base.Ranker` on torch, `light.LightRanker` on onnxruntime."""
+    """A ranker on some engine: `base.RankingModel` on torch, `light.OnnxRanker` on onnxruntime."""
 
     @property
     def gives_vectors(self) -> bool:
@@ -62,7 +62,7 @@ class Scores(Protocol):
         ...
 
 
-class RankerWitness:
+class RankerScorer:
     """One ranker of `rankers.RANKERS`.
 
     Args:
@@ -78,7 +78,7 @@ class RankerWitness:
     @classmethod
     def load(
         cls, folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
-    ) -> "RankerWitness":
+    ) -> "RankerScorer":
         """From its checkpoint; with torch on a GPU where there is one.
 
         Args:
@@ -93,10 +93,10 @@ class RankerWitness:
         if weights is not None:  # the checkpoint's own sums say nothing of another encoder
             encoder = find_weights(config.base, weights)
             key = sha256(f"{key} {hash_files(encoder / name for name in HUB_FILES)}".encode()).hexdigest()
-        fits = engine != TORCH and runs_light(config, weights)
+        fits = engine != TORCH and runs_on_onnx_ranker(config, weights)
         ranker: Scores
         if choose_engine(engine, f"The ranker {config.model}", fits) == ONNX:
-            ranker, inputs = load_light_ranker(folder, weights, precision)
+            ranker, inputs = load_onnx_ranker(folder, weights, precision)
             key = sha256(f"{key} {ONNX} {precision}".encode()).hexdigest()
         else:
             ranker, inputs = _with_torch(folder, weights)

@@ -18,7 +18,7 @@ from listenwell.files import hash_files, written_whole
 from listenwell.metrics import pools, rank_of_truth
 from listenwell.papers.rankers.ensemble import Ensemble
 from listenwell.progress import progress
-from listenwell.rankers.scorer import Witness
+from listenwell.rankers.scorer import Scorer
 
 RANKS = "ranks.npy"
 """In a training run's folder: the rank of every true reply of the shuffled test pools, for comparisons."""
@@ -69,7 +69,7 @@ class Pools:
         return f"{self.source} {self.split}, {'shuffled' if self.shuffled else 'unshuffled'}"
 
 
-def pool_scores(witness: Witness, given: Pools, folder: Path) -> np.ndarray:
+def pool_scores(scorer: Scorer, given: Pools, folder: Path) -> np.ndarray:
     """Scores of every block: (blocks, contexts, replies) float32, the true replies on the diagonals.
 
     Args:
@@ -77,16 +77,16 @@ def pool_scores(witness: Witness, given: Pools, folder: Path) -> np.ndarray:
         given: which blocks.
         folder: where scores are kept, by a key of witness and data; a stopped run goes on from there.
     """
-    if isinstance(witness, Ensemble):
-        parts = [pool_scores(member, given, folder) for member in witness.witnesses]
-        weights = np.array(witness.weights, np.float32)
+    if isinstance(scorer, Ensemble):
+        parts = [pool_scores(member, given, folder) for member in scorer.scorers]
+        weights = np.array(scorer.weights, np.float32)
         return np.asarray(np.einsum("k,kbnc->bnc", weights, np.stack(parts)))
-    place = folder / f"{witness.name}-{sha256(witness.key.encode()).hexdigest()[:16]}-{given.key()}"
+    place = folder / f"{scorer.name}-{sha256(scorer.key.encode()).hexdigest()[:16]}-{given.key()}"
     blocks = list(given.blocks())
     found = []
-    with progress(f"{witness.name}, {given}", len(blocks), "pools") as advance:
+    with progress(f"{scorer.name}, {given}", len(blocks), "pools") as advance:
         for number, block in enumerate(blocks):
-            found.append(_block(witness, block, place / f"{number}.npy"))
+            found.append(_block(scorer, block, place / f"{number}.npy"))
             advance(1)
     return np.stack(found)
 
@@ -105,7 +105,7 @@ def truth_first(scores: np.ndarray) -> np.ndarray:
     return np.concatenate(rows)
 
 
-def _block(witness: Witness, block: Sequence[Example], file: Path) -> np.ndarray:
+def _block(scorer: Scorer, block: Sequence[Example], file: Path) -> np.ndarray:
     """One block's scores, from the file where they are there and whole."""
     shape = (len(block), len(block))
     if file.exists():
@@ -116,7 +116,7 @@ def _block(witness: Witness, block: Sequence[Example], file: Path) -> np.ndarray
         except _DAMAGE:
             pass
         print(f"listenwell: {file} is damaged. It is made again.", file=sys.stderr)
-    found = witness.score([item.context for item in block], [item.reply.text for item in block])
+    found = scorer.score([item.context for item in block], [item.reply.text for item in block])
     scores: np.ndarray = found.astype(np.float32)
     with written_whole(file) as out:
         np.save(out, scores, allow_pickle=False)

@@ -5,26 +5,34 @@ from dataclasses import dataclass, replace
 
 from listenwell.errors import InputError, unknown_name
 
-SOFT = ("liked", "reader", "ranker", "likelihood", "prior", "plan", "realized")
+SOFT = ("reward", "reader", "ranker", "likelihood", "prior", "plan", "plan_adherence")
 """Judges whose scores mean something only beside those of the other candidates."""
-FAULTS = ("stock", "repeated", "copied", "invented", "unfinished", "bare", "brief")
+FAULTS = (
+    "generic_response",
+    "repeated",
+    "copied",
+    "unsupported_disclosure",
+    "unfinished",
+    "generic_question",
+    "brevity",
+)
 """Judges who find what a reply should not do; what they find is taken off as it is."""
-SHORT = ("bare", "brief")
+SHORT = ("generic_question", "brevity")
 """Faults that a plan can ask for: a question and nothing else is short."""
 MERITS = ("interprets", "explores")
 """Judges who find what a reply should do; what they find is added as it is."""
-JUDGES = (*SOFT, *MERITS, *FAULTS)
+FEATURES = (*SOFT, *MERITS, *FAULTS)
 LATE = ("reader", "ranker", "prior")
 """Soft judges that take time and count little: asked in this order after all others, and only while they
 could still change which candidate comes first."""
-READ = {"interprets": "interpretation", "explores": "exploration", "realized": None}
+READ = {"interprets": "interpretation", "explores": "exploration", "plan_adherence": None}
 """Judges who ask the annotators, and the mechanism that is looked at, where it is one."""
 CHOICE = "choice"
 """The name of the score by which candidates are put in order."""
 
 
 @dataclass(frozen=True)
-class ChoiceConfig:
+class RerankerConfig:
     """The weight of each judge; 0 leaves a judge out.
 
     A soft judge's scores are first brought to mean 0 and deviation 1 over the candidates of a reply: with a
@@ -32,7 +40,7 @@ class ChoiceConfig:
     what the judge found.
     """
 
-    liked: float = 3.0
+    reward: float = 3.0
     """How well raters would like the reply, as the speaker's own states tell (`generators.reward_model`): on 160
     validation contexts it agrees with raters far better than any other judge (docs/speaking.md)."""
     reader: float = 0.5
@@ -48,7 +56,7 @@ class ChoiceConfig:
     replies: with 0.7 against a likelihood of 1, the best of 16 was worse than no choice."""
     plan: float = 0.2
     """log P(plan | dialogue): replies to likely plans."""
-    realized: float = 0.5
+    plan_adherence: float = 0.5
     """How likely the reply does what its plan says, by the annotators."""
     interprets: float = 2.5
     """For each level of interpretation that the annotators read in it, from 0 to 2: what raters like most is
@@ -57,27 +65,27 @@ class ChoiceConfig:
     """For each level of exploration."""
     steered: float = 4.5
     """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
-    steered_liked: float = 1.0
+    steered_reward: float = 1.0
     """What `liked` weighs at most then: it knows nothing of what was asked for."""
     steered_faults: float = 2.0
     """What the weight of every fault but those of SHORT is multiplied by then: no plan excuses an invented
     life."""
     done: float = 0.5
-    """A reply that is less likely to do what was asked for is not enough: a speaker with a voice then says it
+    """A reply that is less likely to do what was asked for is not enough: a generator with a voice then says it
     once more without."""
-    stock: float = 0.7
+    generic_response: float = 0.7
     """For the share of its words that are stock phrases, from 0 to 1."""
     repeated: float = 12.0
     """For the share that was said before, from 0 to 1: above all the soft judges for a whole repetition."""
     copied: float = 3.0
     """For the share of a persona line that is said word for word, from 0 to 1."""
-    invented: float = 8.0
+    unsupported_disclosure: float = 8.0
     """For each claim about the listener's life that its persona does not hold."""
     unfinished: float = 3.0
     """For a reply that stops in the middle."""
-    bare: float = 1.0
+    generic_question: float = 1.0
     """For a bare question that would fit any talk."""
-    brief: float = 4.0
+    brevity: float = 4.0
     """For the share of words that a short reply lacks, from 0 to 1."""
     without: tuple[str, ...] = ()
     """Judges that are left out, by name: for ablations."""
@@ -87,24 +95,24 @@ class ChoiceConfig:
 
     def __post_init__(self) -> None:
         for name in self.without:
-            if name not in JUDGES:
-                raise unknown_name("judge", name, JUDGES)
-        for name in (*JUDGES, "steered", "steered_liked", "steered_faults", "done"):
+            if name not in FEATURES:
+                raise unknown_name("judge", name, FEATURES)
+        for name in (*FEATURES, "steered", "steered_reward", "steered_faults", "done"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
                 raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")
 
-    def weight(self, judge: str) -> float:
+    def weight(self, feature: str) -> float:
         """How much a judge counts; 0 for one that is left out."""
-        return 0.0 if judge in self.without else float(getattr(self, judge))
+        return 0.0 if feature in self.without else float(getattr(self, feature))
 
-    def for_steering(self) -> "ChoiceConfig":
+    def for_steering(self) -> "RerankerConfig":
         """The weights for a reply of which somebody asked for a part of the plan."""
         weights = {name: self.steered_faults * self.weight(name) for name in FAULTS if name not in SHORT}
         weights |= dict.fromkeys(MERITS, 0.0)  # what was not asked for is free
-        weights |= {"realized": self.steered, "liked": min(self.liked, self.steered_liked)}
+        weights |= {"plan_adherence": self.steered, "reward": min(self.reward, self.steered_reward)}
         return replace(self, **weights)  # type: ignore[arg-type]
 
     def asked(self) -> tuple[str, ...]:
         """The judges that count."""
-        return tuple(judge for judge in JUDGES if self.weight(judge))
+        return tuple(feature for feature in FEATURES if self.weight(feature))

@@ -18,17 +18,17 @@ def read_candidates(
     annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate]
 ) -> list[Turn | None]:
     """All candidates with plans and words, read in one go."""
-    worded = [place for place, one in enumerate(candidates) if one.plan and one.text.strip()]
+    generations = [place for place, one in enumerate(candidates) if one.plan and one.text.strip()]
     found: list[Turn | None] = [None] * len(candidates)
-    if not worded:
+    if not generations:
         return found
-    read = read_replies(annotator, dialogue, [candidates[place].text for place in worded])
-    for place, turn in zip(worded, read, strict=True):
+    read = read_replies(annotator, dialogue, [candidates[place].text for place in generations])
+    for place, turn in zip(generations, read, strict=True):
         found[place] = turn
     return found
 
 
-def realized(
+def plan_adherence(
     readings: Readings, candidates: Sequence[Candidate], want: Factors | None = None
 ) -> list[float | None]:
     """How likely each candidate does what its plan says, from 0 to 1; None where nothing was planned.
@@ -75,22 +75,22 @@ def _mechanisms(plan: Factors, read: Turn) -> list[float]:
     """How likely each mechanism that was read is there, or is not, as planned."""
     if plan.mechanisms is None:
         return []
-    none = {name: _chance(read, name, LEVELS[0]) for name in MECHANISMS}
+    none = {name: _probability(read, name, LEVELS[0]) for name in MECHANISMS}
     return [
-        1 - chance if name in plan.mechanisms else chance
-        for name, chance in none.items()
-        if chance is not None
+        1 - probability if name in plan.mechanisms else probability
+        for name, probability in none.items()
+        if probability is not None
     ]
 
 
 def _act_and_tone(plan: Factors, read: Turn) -> list[float]:
     """How likely those of the two are that were planned and read."""
     wanted = (("act", plan.act), ("tone", plan.tone))
-    found = [_chance(read, head, label) for head, label in wanted if label is not None]
-    return [chance for chance in found if chance is not None]
+    found = [_probability(read, head, label) for head, label in wanted if label is not None]
+    return [probability for probability in found if probability is not None]
 
 
-def _chance(read: Turn, head: str, label: str) -> float | None:
+def _probability(read: Turn, head: str, label: str) -> float | None:
     """A label's probability; None where the head was not asked."""
     if (reading := read.reading(head)) is None:
         return None

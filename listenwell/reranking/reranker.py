@@ -17,22 +17,22 @@ import numpy as np
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.metrics import normalized
-from listenwell.reranking.brief import brief
-from listenwell.reranking.config import CHOICE, FAULTS, LATE, MERITS, READ, SOFT, ChoiceConfig
+from listenwell.reranking.brevity import brevity
+from listenwell.reranking.config import CHOICE, FAULTS, LATE, MERITS, READ, SOFT, RerankerConfig
 from listenwell.reranking.copied import copied
-from listenwell.reranking.plan_adherence import read_candidates, realized, shown
+from listenwell.reranking.generic_response import generic_share
+from listenwell.reranking.plan_adherence import plan_adherence, read_candidates, shown
 from listenwell.reranking.repeated import repeated
-from listenwell.reranking.self_disclosure.unsupported import invented
-from listenwell.reranking.stock import stock_share
-from listenwell.reranking.unfinished import bare, unfinished
+from listenwell.reranking.self_disclosure.unsupported import unsupported_disclosure
+from listenwell.reranking.unfinished import generic_question, unfinished
 from listenwell.serialization import dumps
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
 
-class Ranker(Protocol):
-    """Whoever says how well replies fit, such as `rankers.ranker.Selector`."""
+class ScoresReplies(Protocol):
+    """Whoever says how well replies fit, such as `rankers.ranker.Ranker`."""
 
     name: str
     key: str
@@ -43,35 +43,35 @@ class Ranker(Protocol):
 
 
 Priors = Callable[[Sequence[str]], Sequence[float]]
-"""How likely replies are whatever was said: log P(y) by token; see `planned.Speaker.priors`."""
+"""How likely replies are whatever was said: log P(y) by token; see `planned.PlannedGenerator.priors`."""
 
 
 @dataclass
-class Choice:
+class Reranker:
     """Puts candidates in order, the best first.
 
     A judge without what it needs is passed over: reader, ranker and `realized` where they are not given,
-    likelihood, prior and plan where the speaker put no such scores on the candidates.
+    likelihood, prior and plan where the generator put no such scores on the candidates.
     """
 
-    config: ChoiceConfig = field(default_factory=ChoiceConfig)
-    ranker: Ranker | None = None
+    config: RerankerConfig = field(default_factory=RerankerConfig)
+    ranker: ScoresReplies | None = None
     annotator: "Annotator | None" = None
     name: str = "judges"
     priors: Priors | None = None
     """Where given, who is asked for a prior that the candidates do not have yet."""
     want: Factors | None = None
     """What somebody asked for, if anybody did: then `realized` asks for this alone."""
-    reader: Ranker | None = None
+    reader: ScoresReplies | None = None
     """Who reads dialogue and reply together."""
 
     @classmethod
     def load(
         cls,
-        config: ChoiceConfig | None = None,
+        config: RerankerConfig | None = None,
         annotator: "Annotator | None" = None,
         priors: Priors | None = None,
-    ) -> "Choice":
+    ) -> "Reranker":
         """With the shipped reader, ranker and annotators, as far as the config asks for them.
 
         Args:
@@ -79,11 +79,11 @@ class Choice:
             annotator: one that is loaded already and has the heads of `annotators.replies.REPLY_HEADS`.
             priors: the speaker's, if it has any.
         """
-        from listenwell.rankers.ranker import READER, Selector
+        from listenwell.rankers.ranker import READER, Ranker
 
-        config = config or ChoiceConfig()
-        reader = Selector.load(READER) if config.weight("reader") else None
-        ranker = Selector.load() if config.weight("ranker") else None
+        config = config or RerankerConfig()
+        reader = Ranker.load(READER) if config.weight("reader") else None
+        ranker = Ranker.load() if config.weight("ranker") else None
         if annotator is None and any(map(config.weight, READ)):
             from listenwell.annotators.annotator import Annotator
             from listenwell.annotators.replies import REPLY_HEADS
@@ -102,7 +102,7 @@ class Choice:
         return {
             "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
             "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
-            f"weakest part that was asked for; liked {self.config.steered_liked:g} at most; no merits; "
+            f"weakest part that was asked for; liked {self.config.steered_reward:g} at most; no merits; "
             f"faults times {self.config.steered_faults:g}; said once more without a voice where realized is "
             f"below {self.config.done:g}",
             "judges left out": ", ".join(self.config.without) or "none",
@@ -111,7 +111,7 @@ class Choice:
             "annotator": f"key {self.annotator.key}" if self.annotator else "none",
         }
 
-    def choose(
+    def rerank(
         self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
     ) -> tuple[Candidate, ...]:
         """The candidates with the score of every judge that was asked and their sum, the best first.
@@ -124,7 +124,7 @@ class Choice:
             want: what a reply was asked to do; then it counts more that it does this.
         """
         if _steers(want):
-            return replace(self, config=self.config.for_steering(), want=want).choose(dialogue, candidates)
+            return replace(self, config=self.config.for_steering(), want=want).rerank(dialogue, candidates)
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
@@ -132,26 +132,26 @@ class Choice:
         judged = self._given(kept, late) | self._read(dialogue, kept) | self._faults(dialogue, kept)
         total = self._total(judged, len(kept))
         while late and (self.config.every or _close(total, sum(map(self.config.weight, late)))):
-            judge = next(iter(late))
-            judged[judge] = late.pop(judge)()
+            feature = next(iter(late))
+            judged[feature] = late.pop(feature)()
             total = self._total(judged, len(kept))
         scored = [_with_scores(one, judged, total, place) for place, one in enumerate(kept)]
         return tuple(scored[place] for place in np.argsort(-total, kind="stable"))
 
-    def is_amiss(self, chosen: Sequence[Candidate], want: Factors | None) -> bool:
+    def misses_target(self, chosen: Sequence[Candidate], want: Factors | None) -> bool:
         """Whether the best of these, put in order by `choose`, most likely does not do what was asked for."""
-        return _steers(want) and dict(chosen[0].scores).get("realized", 1.0) < self.config.done
+        return _steers(want) and dict(chosen[0].scores).get("plan_adherence", 1.0) < self.config.done
 
     def _total(self, judged: dict[str, Sequence[float | None]], count: int) -> np.ndarray:
         """The weighted sum of all judges' scores: (candidates,)."""
         total = np.zeros(count)
-        for judge, scores in judged.items():
-            weight = self.config.weight(judge)
-            if judge in FAULTS or judge in MERITS:
+        for feature, scores in judged.items():
+            weight = self.config.weight(feature)
+            if feature in FAULTS or feature in MERITS:
                 points = weight * np.array([score or 0.0 for score in scores])
-                total += points if judge in MERITS else -points
+                total += points if feature in MERITS else -points
             else:
-                total += (-weight if judge == "prior" else weight) * standardized(scores)
+                total += (-weight if feature == "prior" else weight) * standardized(scores)
         return total
 
     def _late(
@@ -166,29 +166,33 @@ class Choice:
             found["ranker"] = lambda: ranker.scores(dialogue, texts).tolist()
         if (priors := self.priors) and not any("prior" in dict(one.scores) for one in candidates):
             found["prior"] = lambda: list(priors(texts))
-        return {judge: found[judge] for judge in LATE if judge in found and self.config.weight(judge)}
+        return {
+            feature: found[feature] for feature in LATE if feature in found and self.config.weight(feature)
+        }
 
     def _given(
         self, candidates: Sequence[Candidate], late: Container[str]
     ) -> dict[str, Sequence[float | None]]:
         """For each soft judge whose scores the candidates bring along."""
         given = [dict(one.scores) for one in candidates]
-        asked = [judge for judge in SOFT if judge not in late and judge not in READ]
+        asked = [feature for feature in SOFT if feature not in late and feature not in READ]
         return {
-            judge: [scores.get(judge) for scores in given] for judge in asked if self.config.weight(judge)
+            feature: [scores.get(feature) for scores in given]
+            for feature in asked
+            if self.config.weight(feature)
         }
 
     def _read(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> dict[str, Sequence[float | None]]:
         """For each judge who asks the annotators; all candidates are read once."""
-        asked = [judge for judge in READ if self.config.weight(judge)]
+        asked = [feature for feature in READ if self.config.weight(feature)]
         if self.annotator is None or not asked:
             return {}
         readings = read_candidates(self.annotator, dialogue, candidates)
         found: dict[str, Sequence[float | None]] = {}
-        for judge in asked:
-            mechanism = READ[judge]
-            found[judge] = (
-                shown(readings, mechanism) if mechanism else realized(readings, candidates, self.want)
+        for feature in asked:
+            mechanism = READ[feature]
+            found[feature] = (
+                shown(readings, mechanism) if mechanism else plan_adherence(readings, candidates, self.want)
             )
         return found
 
@@ -198,17 +202,17 @@ class Choice:
         """For each judge of faults that was asked, how much of it there is in each candidate."""
         persona = dialogue.persona_of(dialogue.listener)
         lines = persona.lines if persona else ()
-        judges: dict[str, Callable[[str], float]] = {
-            "stock": stock_share,
+        features: dict[str, Callable[[str], float]] = {
+            "generic_response": generic_share,
             "repeated": lambda text: repeated(text, dialogue),
             "copied": lambda text: copied(text, lines),
-            "invented": lambda text: float(len(invented(text, lines))),
+            "unsupported_disclosure": lambda text: float(len(unsupported_disclosure(text, lines))),
             "unfinished": lambda text: float(unfinished(text)),
-            "bare": lambda text: float(bare(text)),
-            "brief": brief,
+            "generic_question": lambda text: float(generic_question(text)),
+            "brevity": brevity,
         }
-        asked = [judge for judge in FAULTS if self.config.weight(judge)]
-        return {judge: [judges[judge](one.text) for one in candidates] for judge in asked}
+        asked = [feature for feature in FAULTS if self.config.weight(feature)]
+        return {feature: [features[feature](one.text) for one in candidates] for feature in asked}
 
 
 def standardized(scores: Sequence[float | None]) -> np.ndarray:
@@ -243,6 +247,6 @@ def _close(total: np.ndarray, weight: float) -> bool:
 def _with_scores(
     one: Candidate, judged: dict[str, Sequence[float | None]], total: np.ndarray, place: int
 ) -> Candidate:
-    own = {judge: scores[place] for judge, scores in judged.items()} | {CHOICE: float(total[place])}
-    new = {judge: round(score, 4) for judge, score in own.items() if score is not None}
+    own = {feature: scores[place] for feature, scores in judged.items()} | {CHOICE: float(total[place])}
+    new = {feature: round(score, 4) for feature, score in own.items() if score is not None}
     return replace(one, scores=tuple((dict(one.scores) | new).items()))

@@ -24,7 +24,7 @@ def unfinished(reply: str) -> bool:
     return not text or text.endswith(("…", ",")) or (text[-1].isalnum() and last in DANGLING)
 
 
-def bare(reply: str) -> bool:
+def generic_question(reply: str) -> bool:
     """Whether a reply is nothing but a question that would fit any talk: "what happened?", "really?"."""
     own = spoken(reply)
     return reply.rstrip().endswith("?") and len(own) <= SHORT and set(own) <= BARE

@@ -46,9 +46,9 @@ def _reading() -> list[Metric]:
     kinds = {
         "again": "what was said earlier in the talk",
         "other": "what a person said to somebody else",
-        "elsewhere": "what the speaker said to somebody else",
-        "mistaken": "what the speaker says to the opposite feeling",
-        "forgot": "what the speaker says to the last turn alone",
+        "elsewhere": "what the generator said to somebody else",
+        "mistaken": "what the generator says to the opposite feeling",
+        "forgot": "what the generator says to the last turn alone",
     }
     every = Metric(
         "pair_errors", "all", PERCENT, "reading", better="lower", note="the wrong one of two replies is taken"
@@ -96,7 +96,7 @@ def _judges() -> list[Metric]:
 
 
 def _planning() -> list[Metric]:
-    """Metrics of what a speaker means to do before it speaks (CoMAE's Table 4)."""
+    """Metrics of what a generator means to do before it speaks (CoMAE's Table 4)."""
     share = "in how many of the replies that is so"
     after, gold = "planning", "planning_gold"
     parts = [

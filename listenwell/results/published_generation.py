@@ -6,15 +6,15 @@ them without a gap.
 
 from listenwell.results.published_number import Published
 
-FAMILY, STUDY, PLANNING, REALIZATION = "family", "comae", "planning", "realization"
-"""The ledger's tables of speakers that plan: of the family, replies and perplexity, and the study's rows."""
+FAMILY, SWEEP, PLANNING, REALIZATION = "family", "comae", "planning", "realization"
+"""The ledger's tables of generators that plan: of the family, replies and perplexity, and the study's rows."""
 DOMAINS = ("Reddit happy", "Reddit offmychest")
 _PAPER = "Zheng et al. 2021, Table"
 _GOLD = (
     "test; another corpus (Reddit); GPT-2 117M, a token of its BPE; gold factors; top-p 0.9, temperature 0.7"
 )
 _GREEDY = f"{_GOLD}; printed in percent, here as a cosine; its word vectors are not ours"
-_FORETOLD = (
+_PREDICTED = (
     "test; another corpus (Reddit); GPT-2 117M; where both models of the pair foretell the factor before"
 )
 _REALIZED = "test; another corpus (Reddit); GPT-2 117M; the model's own factors, sampled; read by RoBERTa"
@@ -34,7 +34,7 @@ _TABLE_2 = {
     "CM → DA → EM": ((17.02, 9.44, 20.76, 68.92), (20.35, 8.35, 19.54, 70.68)),
 }
 """PPL, B-2, R-L and greedy matching; happy, then offmychest."""
-_STUDY_ROWS = {
+_SWEEP_ROWS = {
     "CM ‖ DA": "CM ‖ DA side by side",
     "CM ‖ EM": "CM ‖ EM side by side",
     "DA ‖ EM": "DA ‖ EM side by side (EmpTransfo)",
@@ -76,9 +76,9 @@ def _family() -> list[Published]:
                 said, shown = (_GREEDY, round(value / 100, 4)) if is_greedy else (_GOLD, value)
                 found.append(Published(FAMILY, f"{domain}: {member}", name, shown, f"{_PAPER} 2", said, ours))
                 if name == "perplexity_by_token":
-                    row = _STUDY_ROWS.get(member, member)
+                    row = _SWEEP_ROWS.get(member, member)
                     found.append(
-                        Published(STUDY, f"{domain}: {member}", name, shown, f"{_PAPER} 2", said, row)
+                        Published(SWEEP, f"{domain}: {member}", name, shown, f"{_PAPER} 2", said, row)
                     )
     return found
 
@@ -95,7 +95,7 @@ def _planning() -> list[Published]:
         )
         for domain, values in zip(DOMAINS, domains, strict=True):
             found += [
-                Published(PLANNING, f"{domain}: {member}", name, value, f"{_PAPER} 4", _FORETOLD, member)
+                Published(PLANNING, f"{domain}: {member}", name, value, f"{_PAPER} 4", _PREDICTED, member)
                 for name, value in zip(names, values, strict=True)
             ]
     return found

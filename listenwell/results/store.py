@@ -79,7 +79,7 @@ class Result(Record):
         return dict(self.metrics).get(name)
 
 
-def surroundings() -> dict[str, object]:
+def environment() -> dict[str, object]:
     """Versions, commit, machine and time, to be put into a Result: `Result(..., **surroundings())`."""
     return {
         "versions": tuple(_versions().items()),

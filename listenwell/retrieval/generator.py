@@ -6,7 +6,7 @@ from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 from listenwell.retrieval.pool import LONGEST, find_pool
 from listenwell.retrieval.search import CANDIDATES, Found, PoolSearch
 
@@ -49,9 +49,9 @@ class Retrieval:
         """Open the pool, which is encoded the first time; `weights` is the user's own ranker folder."""
         pool = find_pool(config.pool, config.longest)  # a wrong name is told before anything is loaded
 
-        from listenwell.rankers.ranker import Selector
+        from listenwell.rankers.ranker import Ranker
 
-        return cls(config, PoolSearch.open(Selector.load(weights or config.ranker), pool))
+        return cls(config, PoolSearch.open(Ranker.load(weights or config.ranker), pool))
 
     def conditions(self) -> dict[str, str]:
         """What a result says of it; pool and ranker by what they hold, wherever they lie."""
@@ -62,13 +62,13 @@ class Retrieval:
             "ranker": f"{ranker.name}, key {ranker.key}",
         }
 
-    def speak(
+    def generate(
         self,
         dialogue: Dialogue,
         plans: Sequence[Factors],
         seed: int,
         on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
+    ) -> GeneratorOutput:
         """The best replies, the best first; what was said before in the talk comes after all others.
 
         Nothing is drawn, so the seed moves nothing; plans are not used, since the pool was written without.
@@ -79,7 +79,7 @@ class Retrieval:
         fresh = sorted(found, key=lambda reply: reply.text in said)[: self.config.top]
         if on_text:
             on_text(fresh[0].text)
-        return Speech(tuple(map(_candidate, fresh)), self.search.notices)
+        return GeneratorOutput(tuple(map(_candidate, fresh)), self.search.notices)
 
 
 def _candidate(found: Found) -> Candidate:

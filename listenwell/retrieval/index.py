@@ -39,7 +39,7 @@ BLOCK = 1 << 20
 
 
 class Ranks(Protocol):
-    """What searching a pool needs of a ranker; `rankers.ranker.Selector` has it."""
+    """What searching a pool needs of a ranker; `rankers.ranker.Ranker` has it."""
 
     name: str
     key: str

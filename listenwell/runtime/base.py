@@ -12,7 +12,7 @@ State = Any
 """What an engine remembers of the tokens so far (its key-value cache); only the engine looks inside."""
 
 
-class Likeliest(NamedTuple):
+class TopTokens(NamedTuple):
     """The likeliest next tokens, the best first; of equal ones the first number first."""
 
     tokens: "np.ndarray"  # (rows, count) int64
@@ -23,7 +23,7 @@ class Likeliest(NamedTuple):
 _MEMBERS = 64
 
 
-def likeliest_of(logits: "np.ndarray", count: int) -> Likeliest:
+def top_tokens_of(logits: "np.ndarray", count: int) -> TopTokens:
     """The likeliest of scores that are at hand, without looking at most of them one by one.
 
     The `count`-th highest of the maxima of groups is a bound: at least `count` scores reach it, one in each
@@ -49,10 +49,10 @@ def likeliest_of(logits: "np.ndarray", count: int) -> Likeliest:
         # Stable: of equal scores the first number comes first.
         likely = likely[np.argsort(-given[likely], kind="stable")[:count]]
         tokens[row], scores[row] = likely, given[likely]
-    return Likeliest(tokens, scores, totals)
+    return TopTokens(tokens, scores, totals)
 
 
-def middle_layer(layers: int) -> int:
+def probe_layer(layers: int) -> int:
     """After so many of a model's layers its states tell most of what a text means.
 
     The first ones are about words, the last ones about the next token: of the shipped speaker's thirty, a
@@ -67,7 +67,7 @@ class Runtime(Protocol):
     vocabulary: Vocabulary
     context_length: int
     """How many tokens prompt and reply may have together."""
-    voice: tuple[int, ...]
+    soft_prompt: tuple[int, ...]
     """Tokens that stand for no word, and can be read but not said: see `generators.prefix_cache`; none mostly."""
 
     def encode(self, text: str) -> list[int]:
@@ -103,20 +103,20 @@ class Runtime(Protocol):
         """Scores of the next token: float32, (rows, vocabulary)."""
         ...
 
-    def likeliest(self, state: State, count: int) -> "Likeliest":
+    def likeliest(self, state: State, count: int) -> "TopTokens":
         """The next tokens with the highest scores, as many in every row."""
         ...
 
-    def middles(self, state: State) -> "np.ndarray":
+    def hidden_states(self, state: State) -> "np.ndarray":
         """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
         ...
 
-    def mean_middles(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
         ...
 
     @property
-    def together(self) -> int:
+    def batch_size(self) -> int:
         """How many dialogues it likes to be asked about at once."""
         ...
 

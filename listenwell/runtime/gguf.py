@@ -126,9 +126,9 @@ def gguf_name(name: str) -> str:
         if name == ours:
             return theirs
     for theirs, ours in _LAYER_NAMES.items():
-        middle = f".{ours}."
-        if name.startswith("model.layers.") and middle in name:
-            number, _, last = name.removeprefix("model.layers.").partition(middle)
+        hidden_state = f".{ours}."
+        if name.startswith("model.layers.") and hidden_state in name:
+            number, _, last = name.removeprefix("model.layers.").partition(hidden_state)
             return f"blk.{number}.{theirs}.{last}"
     raise WeightsError(f"A Llama has no tensor {name!r}.", "Export another model.")
 

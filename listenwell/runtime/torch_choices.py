@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from listenwell.runtime.base import middle_layer
+from listenwell.runtime.base import probe_layer
 
 ROW_TOKENS, CPU_TOKENS, GPU_TOKENS = 2048, 2048, 32_768
 """Tokens of the replies in a row, and tokens in a pass."""
@@ -59,7 +59,7 @@ def log_likelihoods_each(model: Any, asked: Sequence[Asked]) -> list[np.ndarray]
     return found
 
 
-def mean_middles(model: Any, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:  # noqa: ANN401
+def mean_hidden_states(model: Any, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:  # noqa: ANN401
     """What the model makes of each reply's tokens after `middle_layer` layers, on average.
 
     Returns:
@@ -70,8 +70,8 @@ def mean_middles(model: Any, prompt: Sequence[int], replies: Sequence[Sequence[i
         tokens = torch.tensor([[*prompt, *reply]], device=model.device)
         with torch.inference_mode():
             states = model.base_model(tokens, use_cache=False, output_hidden_states=True).hidden_states
-        middle = states[middle_layer(len(states) - 1)][0, len(prompt) :]
-        found.append(middle.float().mean(0).cpu().numpy())
+        hidden_state = states[probe_layer(len(states) - 1)][0, len(prompt) :]
+        found.append(hidden_state.float().mean(0).cpu().numpy())
     return np.stack(found) if found else np.zeros((0, int(model.config.hidden_size)), np.float32)
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
-from listenwell.runtime.base import Likeliest, likeliest_of, middle_layer
-from listenwell.runtime.names import VOICE
+from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
+from listenwell.runtime.names import SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
@@ -26,14 +26,14 @@ class TorchState:
     cache: Any
     logits: "torch.Tensor"  # (rows, vocabulary)
     known: "torch.Tensor"  # (rows, tokens so far): 0 where a shorter row was filled up
-    middles: "torch.Tensor | None" = field(default=None, kw_only=True)
+    hidden_states: "torch.Tensor | None" = field(default=None, kw_only=True)
     """(rows, width): the last token's states after `middle_layer` layers, where the model gives them"""
 
 
 class TorchRuntime:
     """A model folder, run in float32 on the CPU."""
 
-    voice: tuple[int, ...] = ()
+    soft_prompt: tuple[int, ...] = ()
 
     def __init__(self, model: Any, vocabulary: Vocabulary) -> None:  # noqa: ANN401
         self._model = model.eval()
@@ -67,7 +67,7 @@ class TorchRuntime:
             model = _merged(model, adapter)
             _add_tokens(model, adapter)
         runtime = cls(model, Vocabulary.from_folder(adapter or folder))
-        runtime.voice = _add_voice(model, adapter or folder)
+        runtime.soft_prompt = _add_soft_prompt(model, adapter or folder)
         return runtime
 
     def use_gpu(self) -> None:
@@ -111,12 +111,12 @@ class TorchRuntime:
             for pairs in zip(*(_layers(state.cache) for state in states), strict=True)
         ]
         known = torch.cat([filled(state.known, 1) for state in states])
-        middles = [state.middles for state in states if state.middles is not None]
+        hidden_states = [state.hidden_states for state in states if state.hidden_states is not None]
         return TorchState(
             _cache(layers),
             torch.cat([state.logits for state in states]),
             known,
-            middles=torch.cat(middles) if len(middles) == len(states) else None,
+            hidden_states=torch.cat(hidden_states) if len(hidden_states) == len(states) else None,
         )
 
     def pick(self, state: TorchState, rows: Sequence[int]) -> TorchState:
@@ -125,8 +125,10 @@ class TorchRuntime:
 
         places = torch.tensor(list(rows), device=self._model.device)
         layers = [(keys[places], values[places]) for keys, values in _layers(state.cache)]
-        middles = state.middles[places] if state.middles is not None else None
-        return TorchState(_cache(layers), state.logits[places], state.known[places], middles=middles)
+        hidden_states = state.hidden_states[places] if state.hidden_states is not None else None
+        return TorchState(
+            _cache(layers), state.logits[places], state.known[places], hidden_states=hidden_states
+        )
 
     def step(self, state: TorchState, tokens: Sequence[Sequence[int]]) -> TorchState:
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
@@ -144,26 +146,26 @@ class TorchRuntime:
         scores: np.ndarray = state.logits.cpu().numpy()
         return scores
 
-    def likeliest(self, state: TorchState, count: int) -> Likeliest:
+    def likeliest(self, state: TorchState, count: int) -> TopTokens:
         """The next tokens with the highest scores; found on the GPU where the model is there."""
         if state.logits.device.type == "cpu":
-            return likeliest_of(self.logits(state), count)
+            return top_tokens_of(self.logits(state), count)
         scores, tokens = state.logits.topk(min(count, state.logits.shape[1]))
         found = (tokens, scores, state.logits.logsumexp(dim=1))
-        return Likeliest(*(tensor.cpu().numpy() for tensor in found))
+        return TopTokens(*(tensor.cpu().numpy() for tensor in found))
 
-    def middles(self, state: TorchState) -> "np.ndarray":
+    def hidden_states(self, state: TorchState) -> "np.ndarray":
         """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
-        if state.middles is None:
+        if state.hidden_states is None:
             raise TypeError("this engine keeps no states of its layers")
-        found: np.ndarray = state.middles.cpu().numpy()
+        found: np.ndarray = state.hidden_states.cpu().numpy()
         return found
 
-    def mean_middles(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
-        from listenwell.runtime.torch_choices import mean_middles
+        from listenwell.runtime.torch_choices import mean_hidden_states
 
-        return mean_middles(self._model, prompt, replies)
+        return mean_hidden_states(self._model, prompt, replies)
 
     def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
         """How unlikely the tokens from place `first` on are after those before them, in nats."""
@@ -201,7 +203,7 @@ class TorchRuntime:
         return log_likelihoods_each(self._model, asked)
 
     @property
-    def together(self) -> int:
+    def batch_size(self) -> int:
         """How many dialogues it likes to be asked about at once."""
         return 64 if self._model.device.type == "cuda" else 1
 
@@ -220,9 +222,9 @@ class TorchRuntime:
                 logits_to_keep=1,
                 output_hidden_states=True,
             )
-        middles = output.hidden_states[middle_layer(len(output.hidden_states) - 1)][:, -1]
+        hidden_states = output.hidden_states[probe_layer(len(output.hidden_states) - 1)][:, -1]
         scores = output.logits[:, -1].float()
-        return TorchState(output.past_key_values, scores, known, middles=middles.float())
+        return TorchState(output.past_key_values, scores, known, hidden_states=hidden_states.float())
 
 
 def _layers(cache: Any) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:  # noqa: ANN401
@@ -255,15 +257,15 @@ def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
         model.get_output_embeddings().weight[known:] = rows
 
 
-def _add_voice(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN401
+def _add_soft_prompt(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN401
     """Let the model read a voice, if there is one; it cannot say it: the output layer stays as it is."""
     from safetensors.torch import load_file
 
     from listenwell.runtime.added_tokens import AddedTokens
 
-    if not (folder / VOICE).is_file():
+    if not (folder / SOFT_PROMPT).is_file():
         return ()
-    known, rows = model.get_input_embeddings().weight, load_file(folder / VOICE)["rows"].float()
+    known, rows = model.get_input_embeddings().weight, load_file(folder / SOFT_PROMPT)["rows"].float()
     model.set_input_embeddings(AddedTokens(known, rows).requires_grad_(False))
     return tuple(range(len(known), len(known) + len(rows)))
 

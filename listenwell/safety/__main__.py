@@ -26,14 +26,14 @@ def main() -> None:
     )
     parts = parser.add_subparsers(dest="part", required=True)
     names = ("list", "corpus", "peers", "replies")
-    sentences, corpus, peers, replies = (parts.add_parser(name) for name in names)
-    for part in (sentences, peers, replies):
+    sentences, corpus, baselines, replies = (parts.add_parser(name) for name in names)
+    for part in (sentences, baselines, replies):
         part.add_argument("file", type=Path)
     corpus.add_argument("name")
     corpus.add_argument("split")
-    for part in (sentences, corpus, peers, replies):
+    for part in (sentences, corpus, baselines, replies):
         part.add_argument("--keep", type=Path, help="a folder that gets result files, too")
-    for part in (corpus, peers, replies):
+    for part in (corpus, baselines, replies):
         part.add_argument("--show", type=int, default=0, help="filtered replies of each system to show")
     given = parser.parse_args()
     from listenwell.safety.measure import written
@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _figures(given: argparse.Namespace) -> dict[str, Json]:
-    measures = {"list": _list, "corpus": _corpus, "peers": _peers, "replies": _replies}
+    measures = {"list": _list, "corpus": _corpus, "peers": _baselines, "replies": _replies}
     return measures[given.part](given)
 
 
@@ -92,9 +92,9 @@ def _corpus(given: argparse.Namespace) -> dict[str, Json]:
     }
 
 
-def _peers(given: argparse.Namespace) -> dict[str, Json]:
+def _baselines(given: argparse.Namespace) -> dict[str, Json]:
     from listenwell.corpora.base import Report
-    from listenwell.evaluation.baselines import HUMAN, read_peers, recognize
+    from listenwell.evaluation.baselines import HUMAN, read_baselines, recognize
     from listenwell.files import sha256
     from listenwell.safety.measure import filtered
     from listenwell.safety.results import keep_replies
@@ -103,7 +103,7 @@ def _peers(given: argparse.Namespace) -> dict[str, Json]:
     form = recognize(file)
     if form is None:
         raise InputError(f"{file} is neither of the released files.", "Name MoEL's or MIME's.")
-    records = list(read_peers(file, form, Report()))
+    records = list(read_baselines(file, form, Report()))
     systems = {name: [record.reply(name) for record in records] for name in form.names()}
     if given.keep:
         released = {name: replies for name, replies in systems.items() if name != HUMAN}

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.dialogue import Dialogue
-from listenwell.safety import context_modifiers as circumstances
+from listenwell.safety import context_modifiers
 from listenwell.safety.context_modifiers import CONCERN, CRISIS, LEVELS, NONE
 from listenwell.safety.head import PAST, Head
-from listenwell.safety.normalizer import Normal, normal
+from listenwell.safety.normalizer import Normalized, normalize
 from listenwell.safety.patterns.base import KINDS, STRONG, patterns
 
 SURE = 0.9
@@ -75,41 +75,45 @@ class Detector:
     def find(self, text: str) -> Finding:
         """What a message holds; the same message always gives the same."""
         offset = max(0, len(text) - LAST_CHARACTERS)
-        read = normal(text[offset:])
+        read = normalize(text[offset:])
         sentences = _sentences(read.text)
-        chances = self._chances(read.text, sentences)
-        signs, settled = self._by_patterns(read, sentences, chances)
-        signs += self._by_head(read, sentences, chances, settled)
+        sentence_probabilities = self._probabilities(read.text, sentences)
+        signs, settled = self._by_patterns(read, sentences, sentence_probabilities)
+        signs += self._by_head(read, sentences, sentence_probabilities, settled)
         placed = {
             Sign(sign.kind, sign.level, sign.start + offset, sign.end + offset, sign.by): None
             for sign in signs
         }
         found = tuple(sorted(placed, key=lambda sign: (sign.start, sign.end)))
         gravest = max(found, key=_gravity, default=None)
-        score = float(chances[:, self._crises].sum(axis=1).max()) if len(chances) else 0.0
+        score = (
+            float(sentence_probabilities[:, self._crises].sum(axis=1).max())
+            if len(sentence_probabilities)
+            else 0.0
+        )
         return Finding(
             gravest.level if gravest else NONE, gravest.kind if gravest else None, round(score, 4), found
         )
 
-    def _chances(self, text: str, sentences: Sequence[tuple[int, int]]) -> np.ndarray:
+    def _probabilities(self, text: str, sentences: Sequence[tuple[int, int]]) -> np.ndarray:
         """The head's probabilities (sentences, labels)."""
         return self.head.probabilities([text[start:end] for start, end in sentences])
 
     def _by_patterns(
-        self, read: Normal, sentences: Sequence[tuple[int, int]], chances: np.ndarray
+        self, read: Normalized, sentences: Sequence[tuple[int, int]], sentence_probabilities: np.ndarray
     ) -> tuple[list[Sign], set[int]]:
         """What they find, and the sentences whose circumstances say that it is none."""
         signs, settled = list[Sign](), set[int]()
         for pattern in self._patterns:
             for match in pattern.matches(read.text):
                 row = _row(sentences, match.start() + 1)
-                kind, level = circumstances.judged(
+                kind, level = context_modifiers.judged(
                     pattern, read.text, match.start(), match.end(), sentences[row]
                 )
                 if level != CRISIS:
                     settled.add(row)
                 if level != NONE and pattern.strength != STRONG:
-                    sure = float(chances[row][self._crises].sum())
+                    sure = float(sentence_probabilities[row][self._crises].sum())
                     level = level if sure >= AGREES else NONE
                 if level != NONE:
                     start, end = read.place(match.start(), match.end())
@@ -117,20 +121,24 @@ class Detector:
         return signs, settled
 
     def _by_head(
-        self, read: Normal, sentences: Sequence[tuple[int, int]], chances: np.ndarray, settled: set[int]
+        self,
+        read: Normalized,
+        sentences: Sequence[tuple[int, int]],
+        sentence_probabilities: np.ndarray,
+        settled: set[int],
     ) -> list[Sign]:
         """What it finds by itself; a sentence that is settled is a concern at most."""
         signs = list[Sign]()
         labels = self.head.config.labels
-        for number, ((start, end), row) in enumerate(zip(sentences, chances, strict=True)):
+        for number, ((start, end), row) in enumerate(zip(sentences, sentence_probabilities, strict=True)):
             crisis, past = float(row[self._crises].sum()), float(row[labels.index(PAST)])
             sure = crisis >= SURE
-            if end - start < SHORT or not circumstances.speaks_of_harm(read.text[start:end]):
+            if end - start < SHORT or not context_modifiers.speaks_of_harm(read.text[start:end]):
                 continue
             if sure or crisis >= UNEASY or past >= SURE:
                 kind = KINDS[int(row[self._crises].argmax())]
                 first, last = read.place(start, end)
-                soft = not sure or number in settled or circumstances.softened(read.text, start, end)
+                soft = not sure or number in settled or context_modifiers.softened(read.text, start, end)
                 level = CONCERN if soft else CRISIS
                 signs.append(Sign(kind, level, first, last, "head"))
         return signs

@@ -34,7 +34,7 @@ NOTES = {
 
 @dataclass(frozen=True)
 class Guard:
-    """Hears a crisis and filters replies. `Guard.load()` gives the default one."""
+    """ClassifierBackend a crisis and filters replies. `Guard.load()` gives the default one."""
 
     detector: Detector
     help: Help = field(default_factory=help_for)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from listenwell.safety.answers import AGAIN, FIRST, IDENTITY, answers
-from listenwell.safety.normalizer import normal
+from listenwell.safety.normalizer import normalize
 
 _BEGIN = (
     r"(?:^|[.?]) (?:(?:so|but|and|wait|hey|hi|hello|ok|okay|hmm|um|oh|well|sorry|honestly|seriously|please|"
@@ -39,7 +39,7 @@ _ASKED = re.compile(
 
 def asks_who(said: str) -> bool:
     """Whether a message asks whom it talks to: a person or a program, one that feels or not."""
-    return _ASKED.search(normal(said).text) is not None
+    return _ASKED.search(normalize(said).text) is not None
 
 
 def who(own_turns: Sequence[str]) -> str:

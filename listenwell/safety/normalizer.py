@@ -49,7 +49,7 @@ LONGEST = 40
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normalized:
     """Words with one blank before and after each, and where they come from."""
 
     text: str
@@ -68,7 +68,7 @@ class Normal:
         return self.places[first][0], self.places[last][1]
 
 
-def normal(text: str) -> Normal:
+def normalize(text: str) -> Normalized:
     """What was written as the patterns read it."""
     words = _joined([(word, *place) for word, place in _words(text)])
     parts, begins, places, length = [""], list[int](), list[tuple[int, int]](), 1
@@ -77,7 +77,7 @@ def normal(text: str) -> Normal:
         begins.append(length)
         places.append((start, end))
         length += len(word) + 1
-    return Normal(" ".join([*parts, ""]), tuple(begins), tuple(places))
+    return Normalized(" ".join([*parts, ""]), tuple(begins), tuple(places))
 
 
 def _words(text: str) -> Iterator[tuple[str, tuple[int, int]]]:

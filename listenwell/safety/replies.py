@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from listenwell.metrics.checks import check_some
-from listenwell.safety.normalizer import normal
+from listenwell.safety.normalizer import normalize
 from listenwell.safety.patterns.base import lines
 
 INSULT, CONTEMPT, HARM, MEDICAL, LEGAL, HUMAN, PROMISE, PERSONAL = REASONS = (
@@ -66,7 +66,7 @@ class Fault:
 
 def faults(reply: str) -> tuple[Fault, ...]:
     """Everything a reply must not say, in order; of overlapping finds for one reason the first."""
-    read, found = normal(reply), list[Fault]()
+    read, found = normalize(reply), list[Fault]()
     for reason, regex in _patterns():
         for match in regex.finditer(read.text):
             begin = max(read.text.rfind(mark, 0, match.start() + 1) for mark in (" . ", " ? ", " , "))

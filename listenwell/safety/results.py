@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from listenwell.files import hash_files, sha256, slug
-from listenwell.results.store import Result, surroundings, write_result
+from listenwell.results.store import Result, environment, write_result
 from listenwell.safety import crisis
 from listenwell.safety.head import SHIPPED
 from listenwell.safety.replies import FILE, REASONS, fault_rates
@@ -73,4 +73,4 @@ def _percentages(metrics: Mapping[str, float]) -> dict[str, Any]:
 
 def _around(command: str) -> dict[str, Any]:
     """Where and by what it was measured; a path on this machine is nobody's business."""
-    return surroundings() | {"command": f"python -m listenwell.safety {command}"}
+    return environment() | {"command": f"python -m listenwell.safety {command}"}

@@ -15,7 +15,7 @@ from listenwell.files import sha256
 from listenwell.safety.crisis import Detector
 from listenwell.safety.head import KIND, LABELS, Features, Head, HeadConfig, softmax
 from listenwell.safety.measure import read_list, report, table, written
-from listenwell.safety.normalizer import normal
+from listenwell.safety.normalizer import normalize
 from listenwell.safety.teaching import SENTENCES, taught
 from listenwell.serialization import Record, indented
 
@@ -44,7 +44,7 @@ def train(lesson: Lesson, examples: list[tuple[str, str]], config: HeadConfig | 
     inputs = np.zeros((len(examples), config.buckets), np.float32)
     targets = np.zeros((len(examples), len(config.labels)), np.float32)
     for row, (label, text) in enumerate(examples):
-        found = features.of(normal(text).text)
+        found = features.of(normalize(text).text)
         inputs[row, found] = 1 / np.sqrt(max(1, len(found)))
         targets[row, config.labels.index(label)] = 1
     importance = np.where(targets[:, :1] > 0, lesson.calm, 1).astype(np.float32)
@@ -61,8 +61,8 @@ def descend(inputs: np.ndarray, targets: np.ndarray, importance: np.ndarray, les
         slope = np.vstack([inputs.T @ error + lesson.penalty * weights[:-1], error.sum(axis=0)])
         first += 0.1 * (slope - first)
         second += 0.001 * (slope**2 - second)
-        pace = lesson.rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-        weights -= pace * first / (np.sqrt(second) + 1e-8)
+        lr_multiplier = lesson.rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+        weights -= lr_multiplier * first / (np.sqrt(second) + 1e-8)
     return weights
 
 

@@ -32,7 +32,7 @@ _CODES = {
 }
 
 
-class Refusal(Exception):
+class ApiError(Exception):
     """A request that is not answered.
 
     Args:
@@ -92,28 +92,28 @@ def finite(value: Any) -> Any:  # noqa: ANN401
     return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def refusal_of(error: Exception) -> Refusal:
+def api_error_of(error: Exception) -> ApiError:
     """What an error means for the client; an unknown one says nothing of its cause."""
-    if isinstance(error, Refusal):
+    if isinstance(error, ApiError):
         return error
     if isinstance(error, InputError | UnknownNameError):
-        return Refusal(422, "invalid_value", str(error))
+        return ApiError(422, "invalid_value", str(error))
     if isinstance(error, ListenwellError):  # it says nothing of this request
         status = getattr(error, "status", 503)
-        return Refusal(status, "unavailable", str(error))
-    return Refusal(500, "failed", "Something went wrong here. Try again; if it stays so, tell the operator.")
+        return ApiError(status, "unavailable", str(error))
+    return ApiError(500, "failed", "Something went wrong here. Try again; if it stays so, tell the operator.")
 
 
 def add_handlers(app: FastAPI) -> None:
     """Answer every known error in one shape, without repeating what the user sent."""
 
     async def refuse(_: Request, error: Exception) -> Response:
-        return refusal_of(error).response()
+        return api_error_of(error).response()
 
     async def refuse_http(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         code = _CODES.get(error.status_code, "refused")
-        answer = Refusal(error.status_code, code, str(error.detail))
+        answer = ApiError(error.status_code, code, str(error.detail))
         answer.headers.update(error.headers or {})
         return answer.response()
 
@@ -123,9 +123,9 @@ def add_handlers(app: FastAPI) -> None:
         where = ".".join(str(part) for part in first["loc"] if part != "body")
         problem = str(first["msg"]).removeprefix("Value error, ")
         message = f"{where}: {problem}." if where else f"{problem}."
-        return Refusal(422, "invalid_value", message.replace("..", "."), param=where or None).response()
+        return ApiError(422, "invalid_value", message.replace("..", "."), param=where or None).response()
 
-    app.add_exception_handler(Refusal, refuse)
+    app.add_exception_handler(ApiError, refuse)
     app.add_exception_handler(ListenwellError, refuse)
     app.add_exception_handler(HTTPException, refuse_http)
     app.add_exception_handler(RequestValidationError, refuse_invalid)

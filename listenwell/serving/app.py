@@ -20,7 +20,7 @@ from listenwell.serving.openai_api import openai_routes
 from listenwell.serving.own_api import own_routes
 from listenwell.serving.security import (
     VISITOR_HEADER,
-    Door,
+    AuthMiddleware,
     SecureHeaders,
     new_visitor,
     remember,
@@ -32,7 +32,7 @@ from listenwell.version import __version__
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
-    from listenwell.rankers.ranker import Selector
+    from listenwell.rankers.ranker import Ranker
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = (
@@ -51,7 +51,7 @@ def make_app(
     settings: Settings,
     listener_factory: Callable[[str], Answers],
     annotator_factory: "Callable[[], Annotator]" = shipped_annotator,
-    ranker_factory: "Callable[[], Selector]" = shipped_ranker,
+    ranker_factory: "Callable[[], Ranker]" = shipped_ranker,
     static: Path = STATIC,
 ) -> FastAPI:
     """The application; its `state.service` is the running service.
@@ -122,7 +122,7 @@ def _add_layers(app: FastAPI, settings: Settings) -> None:
     """From the inside to the outside; the last one added is met first."""
     limits = settings.limits
     app.add_middleware(LimitBody, most=limits.body_bytes, seconds=limits.body_seconds)
-    app.add_middleware(Door, api_key=settings.api_key, hosts=settings.hosts)
+    app.add_middleware(AuthMiddleware, api_key=settings.api_key, hosts=settings.hosts)
     app.add_middleware(LimitRate, a_minute=limits.requests_a_minute)
     if settings.origins:
         app.add_middleware(

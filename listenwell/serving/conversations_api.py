@@ -13,7 +13,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from listenwell.dialogue import Factors
-from listenwell.serving.api_errors import GONE, Json, Refusal, refusal_of
+from listenwell.serving.api_errors import GONE, ApiError, Json, api_error_of
 from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.own_api import STREAMED, waiting_events
 from listenwell.serving.request_queue import Place
@@ -175,7 +175,7 @@ class _Speaking:
             return self._told(asked, known[0].number, known[1], known[0].versions[known[1] - 1])
         exchange = found.exchange(number) if number else (found.exchanges or (None,))[-1]
         if exchange is None:
-            raise Refusal(404, "not_found", "Nothing was said in this conversation yet.")
+            raise ApiError(404, "not_found", "Nothing was said in this conversation yet.")
         if number and exchange.reply:  # a message that was sent twice
             return self._told(asked, exchange.number, len(exchange.versions), exchange.versions[-1])
         # What a second request shares: the first reply to an exchange, the reply of a key, or nothing.
@@ -188,7 +188,7 @@ class _Speaking:
         leaving.cancel()
         service.line.leave(place)
         if not keeping.done():
-            raise Refusal(GONE, "gone", "The client went away.")
+            raise ApiError(GONE, "gone", "The client went away.")
         return self._told(asked, exchange.number, *keeping.result())
 
     def _begin(
@@ -219,7 +219,7 @@ class _Speaking:
     ) -> tuple[int, Version]:
         await asyncio.wait({place.result})
         if place.result.cancelled():
-            raise Refusal(GONE, "gone", "The client went away.")
+            raise ApiError(GONE, "gone", "The client went away.")
         made, store = Version(finished(place), want, name), self._service.store
         version = await run_in_threadpool(store.add_reply, self._owner, self._id, number, made)
         if name is not None:  # one that was quicker may have it already
@@ -239,7 +239,7 @@ class _Speaking:
         try:
             version, kept = await asyncio.shield(keeping)
         except Exception as error:  # the status was sent: only the stream can tell
-            yield sent_event(refusal_of(error).content(), "error")
+            yield sent_event(api_error_of(error).content(), "error")
             return
         async for event in _said(number, version, kept):
             yield event

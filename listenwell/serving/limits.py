@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from listenwell.serving.api_errors import GONE, Refusal
+from listenwell.serving.api_errors import GONE, ApiError
 
 MOST_CLIENTS = 10_000
 """Clients that are remembered; the one that was quiet longest is forgotten first."""
@@ -37,12 +37,12 @@ class LimitBody:
             async with asyncio.timeout(self._seconds):
                 body = await self._read(receive)
         except TimeoutError:
-            await Refusal(408, "too_slow", "The request took too long to arrive.").response()(
+            await ApiError(408, "too_slow", "The request took too long to arrive.").response()(
                 scope, receive, send
             )
             return
-        except Refusal as refusal:
-            await refusal.response()(scope, receive, send)
+        except ApiError as api_error:
+            await api_error.response()(scope, receive, send)
             return
         was_given = False
 
@@ -66,7 +66,7 @@ class LimitBody:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise Refusal(GONE, "gone", "The client went away.")
+                raise ApiError(GONE, "gone", "The client went away.")
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self._most:
@@ -74,8 +74,8 @@ class LimitBody:
             if not message.get("more_body"):
                 return b"".join(parts)
 
-    def _too_large(self) -> Refusal:
-        return Refusal(
+    def _too_large(self) -> ApiError:
+        return ApiError(
             413, "too_large", f"The request is larger than {self._most:,} bytes. Send less at once."
         )
 
@@ -98,8 +98,8 @@ class LimitRate:
         if scope["type"] == "http" and self._most and not scope["path"].startswith(UNLIMITED):
             missing = self.take(client_of(scope))
             if missing:
-                refusal = Refusal(429, "too_many_requests", "Too many requests. Wait a little.", missing)
-                await refusal.response()(scope, receive, send)
+                api_error = ApiError(429, "too_many_requests", "Too many requests. Wait a little.", missing)
+                await api_error.response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -14,7 +14,7 @@ BEAM = 3
 
 def proposed(listener: Answers) -> int:
     """How many replies a listener proposes, of which one is said; 1 for one that does not tell."""
-    config = getattr(getattr(listener, "speak", None), "config", None)
+    config = getattr(getattr(listener, "generate", None), "config", None)
     return int(getattr(config, "candidates", 0) or getattr(config, "plans", 1))
 
 
@@ -29,20 +29,20 @@ def share(own: int, load: int, fewest: int) -> int:
     return min(own, max(fewest, math.ceil(own / max(load, 1))))
 
 
-def sparing(listener: Answers, candidates: int) -> Answers:
+def load_shedding(listener: Answers, candidates: int) -> Answers:
     """The same listener on the same engine, which proposes so many replies at most, each by its own plan.
 
     One whose replies are not made but found, in a pool, has nothing to spare and stays as it is.
     """
-    config: Any = getattr(getattr(listener, "speak", None), "config", None)
+    config: Any = getattr(getattr(listener, "generate", None), "config", None)
     own = {name: getattr(config, name, 0) for name in ("plans", "candidates")}
     fewer = {name: candidates for name, number in own.items() if number > candidates}
     if not isinstance(listener, Listener) or not fewer or hasattr(config, "top"):
         return listener
     if hasattr(config, "plan_beam"):
         fewer["plan_beam"] = min(config.plan_beam, BEAM)
-    speak: Any = copy.copy(listener.speak)
-    speak.config = replace(config, **fewer)
-    plan = listener.plan and (speak if hasattr(speak, "plan") else listener.plan)
-    # Of one reply there is nothing to choose.
-    return replace(listener, speak=speak, plan=plan, choose=listener.choose if candidates > 1 else None)
+    generate: Any = copy.copy(listener.generate)
+    generate.config = replace(config, **fewer)
+    plan = listener.plan and (generate if hasattr(generate, "plan") else listener.plan)
+    # Of one reply there is nothing to rerank.
+    return replace(listener, generate=generate, plan=plan, rerank=listener.rerank if candidates > 1 else None)

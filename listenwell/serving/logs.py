@@ -6,7 +6,7 @@ import traceback
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from listenwell.serving.api_errors import GONE, refusal_of
+from listenwell.serving.api_errors import GONE, api_error_of
 
 FRAMES = 10
 """How far back an error's way is written."""
@@ -52,7 +52,7 @@ class LogRequests:
         except Exception as error:
             log_failure(_named(scope), error)
             if not status:
-                await refusal_of(error).response()(scope, receive, noted)
+                await api_error_of(error).response()(scope, receive, noted)
         finally:
             # What a client asks for can be anything: only the routes that we named ourselves are written.
             LOGGER.info("%s %s %.0f ms", _named(scope), status or GONE, 1000 * (time.monotonic() - begin))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from listenwell.errors import ListenwellError
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 from listenwell.serving.batching import Answers
 from listenwell.serving.logs import log_failure
 
@@ -47,12 +47,12 @@ class Models:
         name = self.name_of(name)
         found = self.start(name)
         if not found.done():
-            raise Refusal(
+            raise ApiError(
                 503, "loading", f"The model {name} is being loaded. Try again in a moment.", RETRY_AFTER
             )
         if error := found.exception():
             told = str(error) if isinstance(error, ListenwellError) else "See the log."
-            raise Refusal(503, "model_failed", f"The model {name} could not be loaded. {told}")
+            raise ApiError(503, "model_failed", f"The model {name} could not be loaded. {told}")
         return name, found.result()
 
     def name_of(self, name: str | None) -> str:
@@ -61,7 +61,7 @@ class Models:
             return self.names[0]
         if name not in self.names:
             known = ", ".join(self.names)
-            raise Refusal(
+            raise ApiError(
                 404, "model_not_found", f"There is no such model here. Known: {known}.", param="model"
             )
         return name

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Reply, Turn
 from listenwell.errors import InputError
-from listenwell.serving.api_errors import Json, Refusal, refusal_of
+from listenwell.serving.api_errors import ApiError, Json, api_error_of
 from listenwell.serving.models import Models
 from listenwell.serving.request_queue import Place
 from listenwell.serving.schemas import (
@@ -119,7 +119,7 @@ class ChatIn(BaseModel):
         )
 
 
-class Choice(BaseModel):
+class Reranker(BaseModel):
     """The reply."""
 
     index: int
@@ -135,7 +135,7 @@ class ChatOut(BaseModel):
     object: Literal["chat.completion"]
     created: int
     model: str
-    choices: list[Choice]
+    choices: list[Reranker]
     usage: dict[str, int]
     listenwell: dict[str, Any]
 
@@ -236,7 +236,7 @@ class _Answer:
         try:
             reply = finished(self._place)
         except Exception as error:  # the status was sent: only the stream can tell
-            yield sent_event(refusal_of(error).content())
+            yield sent_event(api_error_of(error).content())
             return
         for piece in pieces(reply.text):
             yield self._chunk({"content": piece})
@@ -277,7 +277,7 @@ _CHUNK = "chat.completion.chunk"
 def count_tokens(models: Models, model: str, text: str) -> int:
     """How many tokens a text has for a model; words where it has no vocabulary."""
     try:
-        runtime = getattr(getattr(models.get(model)[1], "speak", None), "runtime", None)
-    except Refusal:
+        runtime = getattr(getattr(models.get(model)[1], "generate", None), "runtime", None)
+    except ApiError:
         runtime = None
     return len(runtime.encode(text)) if runtime else len(text.split())

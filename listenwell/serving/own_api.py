@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from listenwell.dialogue import Dialogue
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
-from listenwell.serving.api_errors import Json, refusal_of
+from listenwell.serving.api_errors import Json, api_error_of
 from listenwell.serving.models import Models
 from listenwell.serving.request_queue import Place
 from listenwell.serving.schemas import (
@@ -95,7 +95,7 @@ async def _reply_events(service: Service, place: Place) -> AsyncIterator[bytes]:
     try:
         reply = finished(place)
     except Exception as error:  # the status was sent: only the stream can tell
-        yield sent_event(refusal_of(error).content(), "error")
+        yield sent_event(api_error_of(error).content(), "error")
         return
     for piece in pieces(reply.text):
         yield sent_event({"text": piece}, "text")

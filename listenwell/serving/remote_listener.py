@@ -4,18 +4,18 @@ from listenwell.generators.remote import Remote
 from listenwell.listener import Listener
 
 
-def remote_listener(speak: Remote, country: str | None = None) -> Listener:
+def remote_listener(generate: Remote, country: str | None = None) -> Listener:
     """A listener whose words come from an endpoint, with the shipped annotators, ranker and guard."""
     from listenwell.annotators.annotator import Annotator
     from listenwell.annotators.replies import REPLY_HEADS
-    from listenwell.reranking.reranker import Choice
+    from listenwell.reranking.reranker import Reranker
     from listenwell.safety.guard import Guard
 
     annotator = Annotator.load(heads=("emotion", *REPLY_HEADS))
     return Listener(
-        speak,
+        generate,
         understand=annotator,
-        plan=speak,
-        choose=Choice.load(annotator=annotator),
+        plan=generate,
+        rerank=Reranker.load(annotator=annotator),
         guard=Guard.load(country),
     )

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 
 Work = Callable[[Hashable, Sequence[Any], int], Sequence[Any]]
 """(what is asked for, the requests, how many want something) to a result or an exception for each."""
@@ -80,7 +80,7 @@ class Line:
     def enter(self, kind: Hashable, request: Any) -> Place:  # noqa: ANN401
         """Take a place; a full line refuses with 503."""
         if len(self._waiting) >= self.room:
-            raise Refusal(
+            raise ApiError(
                 503,
                 "queue_full",
                 "Too many people are waiting just now. Try again soon.",

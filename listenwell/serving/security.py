@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -68,7 +68,7 @@ class SecureHeaders:
         await self._app(scope, receive, with_headers)
 
 
-class Door:
+class AuthMiddleware:
     """Lets in who has the key; without one, only requests that name this computer.
 
     Without the second, a page elsewhere could point its own name at 127.0.0.1 and talk to the service in a
@@ -86,25 +86,25 @@ class Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
-        refusal = self._refusal(scope) if scope["type"] == "http" else None
-        if refusal:
-            await refusal.response()(scope, receive, send)
+        api_error = self._api_error(scope) if scope["type"] == "http" else None
+        if api_error:
+            await api_error.response()(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope) -> Refusal | None:
+    def _api_error(self, scope: Scope) -> ApiError | None:
         headers = Headers(scope=scope)
         if self._key is None:
             if host_name(headers.get("host", "")) in self._hosts:
                 return None
-            return Refusal(
+            return ApiError(
                 421, "wrong_host", "This service does not go by that name. Start it with --allow-host NAME."
             )
         if scope["path"] in OPEN or scope["path"].startswith("/static/"):
             return None
         if is_key(given_key(headers), self._key):
             return None
-        return Refusal(401, "invalid_api_key", "Send the API key as: Authorization: Bearer KEY")
+        return ApiError(401, "invalid_api_key", "Send the API key as: Authorization: Bearer KEY")
 
 
 def host_name(header: str) -> str:

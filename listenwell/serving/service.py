@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from listenwell.dialogue import Dialogue, Factors, Reply
 from listenwell.errors import InputError
 from listenwell.listener import Asked
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 from listenwell.serving.batching import Answers, answer_all, each
-from listenwell.serving.load_shedding import proposed, share, sparing
+from listenwell.serving.load_shedding import load_shedding, proposed, share
 from listenwell.serving.models import Models
 from listenwell.serving.request_queue import Line, Place
 from listenwell.serving.schemas import SEEDS
@@ -22,7 +22,7 @@ from listenwell.serving.store import Store
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
-    from listenwell.rankers.ranker import Selector
+    from listenwell.rankers.ranker import Ranker
 
 REPLY, ANNOTATE, RANK = "reply", "annotate", "rank"
 
@@ -34,11 +34,11 @@ def shipped_annotator() -> "Annotator":
     return Annotator.load()
 
 
-def shipped_ranker() -> "Selector":
+def shipped_ranker() -> "Ranker":
     """The ranker that comes with listenwell."""
-    from listenwell.rankers.ranker import Selector
+    from listenwell.rankers.ranker import Ranker
 
-    return Selector.load()
+    return Ranker.load()
 
 
 class Service:
@@ -56,7 +56,7 @@ class Service:
         settings: Settings,
         listener: Callable[[str], Answers],
         annotator: "Callable[[], Annotator]" = shipped_annotator,
-        ranker: "Callable[[], Selector]" = shipped_ranker,
+        ranker: "Callable[[], Ranker]" = shipped_ranker,
     ) -> None:
         self.settings = settings
         self.models = Models(settings.models, listener, settings.planning)
@@ -88,7 +88,7 @@ class Service:
     def store(self) -> Store:
         """Where conversations are kept; 404 where they are not."""
         if self._store is None:
-            raise Refusal(
+            raise ApiError(
                 404, "not_stored", "This service keeps no conversations. Send the whole talk to /api/reply."
             )
         return self._store
@@ -145,7 +145,7 @@ class Service:
         assert isinstance(kind, tuple)
         if kind[0] == REPLY:
             listener = self.models.get(kind[1])[1]
-            return answer_all(sparing(listener, kind[2] or self._share(listener, load)), requests)
+            return answer_all(load_shedding(listener, kind[2] or self._share(listener, load)), requests)
         if kind[0] == ANNOTATE:
             top = kind[1]
             return each(
@@ -164,7 +164,7 @@ class Service:
         return self._make_annotator()
 
     @cached_property
-    def _ranker(self) -> "Selector":
+    def _ranker(self) -> "Ranker":
         return self._make_ranker()
 
 

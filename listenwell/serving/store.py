@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 
 from listenwell.dialogue import Factors, Reply
 from listenwell.serialization import dumps
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.database import open_database
 from listenwell.serving.settings import Limits
@@ -59,7 +59,7 @@ class Store:
                     return _read(connection, visitor, known[0]["id"])
             count = _one(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
             if count >= self._limits.conversations:
-                raise Refusal(
+                raise ApiError(
                     409,
                     "too_many_conversations",
                     f"You have {count} conversations. Delete one of them first.",
@@ -159,7 +159,7 @@ class Store:
                 connection, "SELECT COALESCE(MAX(number), 0) FROM exchanges WHERE conversation = :id", id=id
             )
             if last >= self._limits.exchanges:
-                raise Refusal(409, "conversation_full", "This conversation is full. Begin a new one.")
+                raise ApiError(409, "conversation_full", "This conversation is full. Begin a new one.")
             _run(
                 connection,
                 "INSERT INTO exchanges (conversation, number, name, said, created) "
@@ -191,7 +191,9 @@ class Store:
                 number=number,
             )
             if last >= self._limits.versions:
-                raise Refusal(409, "too_many_versions", f"This was answered {last} times. Say something new.")
+                raise ApiError(
+                    409, "too_many_versions", f"This was answered {last} times. Say something new."
+                )
             try:
                 _run(
                     connection,
@@ -252,8 +254,8 @@ class Store:
                 connection.close()
 
 
-def _unknown() -> Refusal:
-    return Refusal(404, "not_found", "There is no such conversation, or no such part of it.")
+def _unknown() -> ApiError:
+    return ApiError(404, "not_found", "There is no such conversation, or no such part of it.")
 
 
 def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from listenwell.serialization import dumps
-from listenwell.serving.api_errors import GONE, Refusal, finite
+from listenwell.serving.api_errors import GONE, ApiError, finite
 from listenwell.serving.request_queue import Line, Place
 
 KEEP_ALIVE = b": waiting\n\n"
@@ -56,7 +56,7 @@ async def answered(request: Request, line: Line, place: Place) -> None:
         leaving.cancel()
         line.leave(place)
     if not place.result.done() or place.result.cancelled():
-        raise Refusal(GONE, "gone", "The client went away.")
+        raise ApiError(GONE, "gone", "The client went away.")
 
 
 async def until_answered(line: Line, place: Place, heartbeat: float) -> AsyncIterator[int]:

@@ -13,7 +13,7 @@ from listenwell.errors import InputError
 from listenwell.metrics.ranking import over_seeds
 from listenwell.results.store import Result, file_name, read_result, write_result
 from listenwell.sweeps.compare import compare
-from listenwell.sweeps.factor_prediction_pairs import foretold_pairs
+from listenwell.sweeps.factor_prediction_pairs import factor_prediction_pairs
 from listenwell.sweeps.grid import Plan
 
 SEEDS = "seeds"
@@ -25,7 +25,7 @@ _SAME = ("task", "corpus", "split", "count", "data")
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Aggregated:
     """What was put into the ledger."""
 
     files: tuple[Path, ...]
@@ -33,7 +33,9 @@ class Gathered:
     """Rows with missing seeds, one line each; only where a part was allowed."""
 
 
-def gather(plans: Sequence[Plan], folder: Path, only: Sequence[str] = (), partial: bool = False) -> Gathered:
+def aggregate(
+    plans: Sequence[Plan], folder: Path, only: Sequence[str] = (), partial: bool = False
+) -> Aggregated:
     """Write a result file for every row of the studies.
 
     Args:
@@ -44,26 +46,26 @@ def gather(plans: Sequence[Plan], folder: Path, only: Sequence[str] = (), partia
     """
     found, lacking = [], []
     for plan in plans:
-        rows = [row for row, _ in plan.study.runs if not only or row in only]
+        rows = [row for row, _ in plan.sweep.runs if not only or row in only]
         for row in rows:
             results = {
                 run.seed: read_result(run.result) for run in plan.runs if run.row == row and run.is_finished()
             }
             if missing := [seed for seed in plan.seeds_of(row) if seed not in results]:
-                lacking.append(f"{plan.study.name}: {row}, seed {', '.join(map(str, missing))}")
+                lacking.append(f"{plan.sweep.name}: {row}, seed {', '.join(map(str, missing))}")
             if results:
                 found.append(row_result(plan, row, results))
         if not only:
-            pairs = (compare(plan, ours, theirs) for ours, theirs in plan.study.compare)
+            pairs = (compare(plan, ours, theirs) for ours, theirs in plan.sweep.compare)
             found += [result for result in pairs if result is not None]
-            found += foretold_pairs(plan)
+            found += factor_prediction_pairs(plan)
     if lacking and not partial:
         raise InputError(
             f"These runs have no result yet: {'; '.join(lacking)}.",
             "Run the study again, or give --partial for the mean of what is there.",
         )
     files = [_write(result, folder) for result in found]
-    return Gathered(tuple(files), tuple(lacking))
+    return Aggregated(tuple(files), tuple(lacking))
 
 
 def row_result(plan: Plan, row: str, results: Mapping[int, Result]) -> Result:
@@ -72,7 +74,7 @@ def row_result(plan: Plan, row: str, results: Mapping[int, Result]) -> Result:
     The mean of every metric with its sample standard deviation, what is true of all of them, and a sum over
     their checkpoints. A single seed has no spread and keeps its number.
     """
-    where, seeds = f"{plan.study.name}: {row}", sorted(results)
+    where, seeds = f"{plan.sweep.name}: {row}", sorted(results)
     each = [results[seed] for seed in seeds]
     for field in _SAME:
         _check_same(where, field, {seed: str(getattr(results[seed], field)) for seed in seeds})
@@ -83,7 +85,7 @@ def row_result(plan: Plan, row: str, results: Mapping[int, Result]) -> Result:
     if len(seeds) < (planned := len(plan.seeds_of(row))):
         said += f" alone, of {planned} planned"
     return Result(
-        task=plan.study.table or each[0].task,
+        task=plan.sweep.table or each[0].task,
         system=row,
         metrics=tuple((name, figure.mean) for name, figure in figures.items()),
         spreads=tuple((name, figure.spread) for name, figure in figures.items()) if several else (),

@@ -12,7 +12,7 @@ import numpy as np
 from listenwell.errors import InputError
 from listenwell.evaluation.factor_prediction import (
     TASK,
-    Foretold,
+    FactorPrediction,
     against,
     measure_planning,
     planning_conditions,
@@ -29,9 +29,9 @@ _FIGURES = (
 )
 
 
-def foretold_pairs(plan: Plan) -> list[Result]:
+def factor_prediction_pairs(plan: Plan) -> list[Result]:
     """Two rows of Table 4 for each pair X ‖ Y and X → Y whose first seeds are trained."""
-    runs = {_member(run): run for run in plan.runs if run.seed == plan.study.seeds[0] and _is_there(run)}
+    runs = {_member(run): run for run in plan.runs if run.seed == plan.sweep.seeds[0] and _is_there(run)}
     found = []
     for member, run in runs.items():
         other = member.replace(BESIDE, AFTER) if BESIDE in member else member.replace(AFTER, BESIDE)
@@ -58,7 +58,7 @@ def _row(run: Run, member: str, beside: Run, other: str) -> Result:
     )
 
 
-def read_ranks(file: Path) -> list[Foretold]:
+def read_ranks(file: Path) -> list[FactorPrediction]:
     """A run's ranks: columns ER, IP, EX, act and tone; 1 is the likeliest, 0 is of a factor it lacks."""
     try:
         ranks = np.load(file, allow_pickle=False)
@@ -69,7 +69,7 @@ def read_ranks(file: Path) -> list[Foretold]:
         named = tuple((level, row[column]) for level, column in (("act", 3), ("tone", 4)) if row[column])
         # Whether a mechanism was there is not kept: only whether the model was right about it.
         pairs = tuple((True, rank == 1) for rank in row[:3]) if row[0] else ()
-        found.append(Foretold(str(place), named, pairs))
+        found.append(FactorPrediction(str(place), named, pairs))
     return found
 
 

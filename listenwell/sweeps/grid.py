@@ -25,7 +25,7 @@ _OF_A_ROW = ("recipe", "seeds")
 
 
 @dataclass(frozen=True)
-class Study:
+class Sweep:
     """A study as its YAML file has it."""
 
     name: str
@@ -63,7 +63,7 @@ class Study:
 class Run:
     """One row of a study with one seed."""
 
-    study: str
+    sweep: str
     row: str
     seed: int
     recipe: TrainRecipe
@@ -71,7 +71,7 @@ class Run:
     @property
     def name(self) -> str:
         """What it is called in messages."""
-        return f"{self.study}: {self.row}, seed {self.seed}"
+        return f"{self.sweep}: {self.row}, seed {self.seed}"
 
     @property
     def result(self) -> Path:
@@ -104,7 +104,7 @@ class Plan:
     """A study and all its runs."""
 
     file: Path
-    study: Study
+    sweep: Sweep
     runs: tuple[Run, ...]
     """By seed, then by row: stopped early, all rows have the first seeds."""
 
@@ -115,10 +115,10 @@ class Plan:
     def chosen(self, only: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Run]:
         """The runs of some rows and seeds; of all where none are named."""
         for seed in seeds:
-            if seed not in self.study.seeds:
-                known = ", ".join(map(str, self.study.seeds))
+            if seed not in self.sweep.seeds:
+                known = ", ".join(map(str, self.sweep.seeds))
                 raise InputError(
-                    f"The study {self.study.name} has no seed {seed}.", f"Give some of: {known}."
+                    f"The study {self.sweep.name} has no seed {seed}.", f"Give some of: {known}."
                 )
         return [
             run
@@ -138,15 +138,15 @@ def read_plans(files: Sequence[Path], root: Path = RUNS, limit: int | None = Non
     plans: dict[str, Plan] = {}
     for file in files:
         plan = _plan(file, root, limit)
-        if plan.study.name in plans:
-            raise InputError(f"Two studies are named {plan.study.name!r}.", "Rename one.")
-        plans[plan.study.name] = plan
+        if plan.sweep.name in plans:
+            raise InputError(f"Two studies are named {plan.sweep.name!r}.", "Rename one.")
+        plans[plan.sweep.name] = plan
     return list(plans.values())
 
 
 def choose(plans: Sequence[Plan], only: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[Run]:
     """The runs of several studies, as `Plan.chosen`; a row that none of them has is an error."""
-    rows = [row for plan in plans for row, _ in plan.study.runs]
+    rows = [row for plan in plans for row, _ in plan.sweep.runs]
     for name in only:
         if name not in rows:
             raise unknown_name("row", name, rows)
@@ -154,24 +154,24 @@ def choose(plans: Sequence[Plan], only: Sequence[str] = (), seeds: Sequence[int]
 
 
 def _plan(file: Path, root: Path, limit: int | None) -> Plan:
-    study = read_recipe(Study, file)
-    folder = root / (study.name if limit is None else f"{study.name}-limit{limit}")
-    recipes = {row: _row_recipe(file, study, row, changes or {}) for row, changes in study.runs}
-    own_seeds = {row: _row_seeds(file, study, row, changes or {}) for row, changes in study.runs}
+    sweep = read_recipe(Sweep, file)
+    folder = root / (sweep.name if limit is None else f"{sweep.name}-limit{limit}")
+    recipes = {row: _row_recipe(file, sweep, row, changes or {}) for row, changes in sweep.runs}
+    own_seeds = {row: _row_seeds(file, sweep, row, changes or {}) for row, changes in sweep.runs}
     runs = []
-    for seed in study.seeds:
+    for seed in sweep.seeds:
         for row, recipe in recipes.items():
             if seed not in own_seeds[row]:
                 continue
             data = replace(recipe.data, limit=limit or recipe.data.limit)
             output = folder / f"{slug(row)}-seed{seed}"
-            runs.append(Run(study.name, row, seed, replace(recipe, output=output, seed=seed, data=data)))
-    return Plan(file, study, tuple(runs))
+            runs.append(Run(sweep.name, row, seed, replace(recipe, output=output, seed=seed, data=data)))
+    return Plan(file, sweep, tuple(runs))
 
 
-def _row_recipe(file: Path, study: Study, row: str, changes: Mapping[str, Any]) -> TrainRecipe:
+def _row_recipe(file: Path, sweep: Sweep, row: str, changes: Mapping[str, Any]) -> TrainRecipe:
     """The recipe of a row: the base with the row's changes; a wrong one is named with its row."""
-    named = changes.get("recipe", study.recipe)
+    named = changes.get("recipe", sweep.recipe)
     try:
         if named is None:
             raise RecipeError("It has no recipe.", "Name one for the study or for this row.")
@@ -185,13 +185,13 @@ def _row_recipe(file: Path, study: Study, row: str, changes: Mapping[str, Any]) 
         raise RecipeError(f"{file}, row {row!r}: {error.problem}", error.advice) from None
 
 
-def _row_seeds(file: Path, study: Study, row: str, changes: Mapping[str, Any]) -> tuple[int, ...]:
+def _row_seeds(file: Path, sweep: Sweep, row: str, changes: Mapping[str, Any]) -> tuple[int, ...]:
     """A row's own seeds, in the study's order; all of the study's where it names none."""
-    given = changes.get("seeds", study.seeds)
-    if not isinstance(given, list | tuple) or not given or not set(given) <= set(study.seeds):
-        known = ", ".join(map(str, study.seeds))
+    given = changes.get("seeds", sweep.seeds)
+    if not isinstance(given, list | tuple) or not given or not set(given) <= set(sweep.seeds):
+        known = ", ".join(map(str, sweep.seeds))
         raise RecipeError(f"{file}, row {row!r}: its seeds are {given}.", f"Give a list of some of: {known}.")
-    return tuple(seed for seed in study.seeds if seed in given)
+    return tuple(seed for seed in sweep.seeds if seed in given)
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any], cls: type) -> dict[str, Any]:

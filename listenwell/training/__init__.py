@@ -16,13 +16,14 @@ TASKS: "Registry[type[Task]]" = Registry(
     {
         "vanilla": "listenwell.training.causal:CausalTask",
         "planned": "listenwell.training.planned:PlannedTask",
-        "preferred": "listenwell.training.preference:PreferenceTask",
-        "voice": "listenwell.training.soft_prompt:VoiceTask",
+        "preference": "listenwell.training.preference:PreferenceTask",
+        "soft_prompt": "listenwell.training.soft_prompt:SoftPromptTask",
         "comae": "listenwell.papers.comae.training:ComaeTask",
-        "bag": "listenwell.training.fasttext:BagTask",
-        "ear": "listenwell.training.classifier:EarTask",
+        "fasttext": "listenwell.training.fasttext:FastTextTask",
+        "classifier": "listenwell.training.classifier:ClassifierTask",
         "ranker": "listenwell.training.rankers:RankTask",
-        "reader": "listenwell.training.pairwise:ReaderTask",
+        "pairwise": "listenwell.training.pairwise:PairwiseTask",
     },
+    aliases={"preferred": "preference", "voice": "soft_prompt", "bag": "fasttext", "ear": "classifier"},
 )
 """Name to task; a recipe's `model` takes these."""

@@ -13,7 +13,7 @@ import numpy as np
 from listenwell.training.recipe import BatchRecipe
 
 
-class Piece(Protocol):
+class TrainingExample(Protocol):
     """Something to learn from: a sequence of tokens with one target or more."""
 
     @property
@@ -32,7 +32,7 @@ class Piece(Protocol):
 
 
 @dataclass(frozen=True)
-class Rows:
+class PackedRows:
     """Rows of tokens. Positions of different pieces in a row never see each other."""
 
     tokens: np.ndarray  # (rows, length) int64
@@ -60,7 +60,7 @@ class Batch(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Piece)
+P = TypeVar("P", bound=TrainingExample)
 B = TypeVar("B", bound=Batch)
 Collate = Callable[[Sequence[P], Sequence[Sequence[int]], int, int], B]
 """Pieces, rows of their numbers, the rows' width, and how many rows to fill up to with padding."""
@@ -173,7 +173,9 @@ def bucket(
     return [groups[i] for i in random.permutation(len(groups)) if groups[i]]
 
 
-def lay_out(pieces: Sequence[Piece], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> Rows:
+def pack_rows(
+    pieces: Sequence[TrainingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> PackedRows:
     """Rows of piece numbers as arrays of one width; rows of padding fill up to `height`."""
     shape = (max(len(rows), height), width)
     tokens, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -189,7 +191,7 @@ def lay_out(pieces: Sequence[Piece], rows: Sequence[Sequence[int]], width: int, 
             positions[number, begin:end] = np.arange(len(piece))
             starts.append(number * width + begin)
             begin = end
-    return Rows(tokens, segments, positions, np.array(starts, np.int64))
+    return PackedRows(tokens, segments, positions, np.array(starts, np.int64))
 
 
 def _chunks(items: list[list[int]], size: int) -> list[list[list[int]]]:

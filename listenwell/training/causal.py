@@ -191,7 +191,7 @@ class CausalTask:
         recipe = self.recipe
         return {
             "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
-            "learned without context": f"{100 * recipe.alone:g} % of the replies once more",
+            "learned without context": f"{100 * recipe.unconditional:g} % of the replies once more",
             "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
             "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
             "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
@@ -200,7 +200,7 @@ class CausalTask:
     def _training_sequences(self, limit: int) -> list[Encoded]:
         """What is learned from, none longer than the limit."""
         found = self._encoded(self.recipe.data.train, limit, self.recipe.learn == "all")
-        return found + self._replies_alone(limit) if self.recipe.alone else found
+        return found + self._replies_alone(limit) if self.recipe.unconditional else found
 
     def _window(self) -> int:
         """How many tokens the model can read."""
@@ -238,7 +238,7 @@ class CausalTask:
             )
             for dialogue in self._dialogues(self.recipe.data.train)
             for example in dialogue.examples()
-            if random.random() < self.recipe.alone
+            if random.random() < self.recipe.unconditional
         ]
         return [sequence for sequence in found if sequence is not None]
 

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
-from listenwell.annotators.config import KIND, EarConfig, probabilities
+from listenwell.annotators.config import KIND, ClassifierConfig, probabilities
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import Ear, save_ear, with_temperatures
+from listenwell.annotators.model import MultiTaskClassifier, save_classifier, with_temperatures
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
 from listenwell.annotators.views import Input, encode_views
@@ -28,13 +28,13 @@ from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora
-from listenwell.training.classifier_batch import EarBatch, EarPiece, collate
+from listenwell.training.classifier_batch import ClassifierBatch, ClassifierExample, collate
 from listenwell.training.classifier_start import begin_from, start_of
 from listenwell.training.distillation import is_left_out, with_teachers
-from listenwell.training.recipe import EarRecipe, TrainRecipe, settings_of
+from listenwell.training.recipe import ClassifierRecipe, TrainRecipe, settings_of
 
 
-class EarTask:
+class ClassifierTask:
     """An ear and the labelled texts it learns from."""
 
     kind = KIND
@@ -43,22 +43,28 @@ class EarTask:
     base_files: tuple[Path, ...] = ()
     collate = staticmethod(collate)
 
-    def __init__(self, ear: Ear, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:
-        self.model = ear.to(device)
+    def __init__(
+        self,
+        classifier: MultiTaskClassifier,
+        vocabulary: Vocabulary,
+        recipe: TrainRecipe,
+        device: torch.device,
+    ) -> None:
+        self.model = classifier.to(device)
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
         self._settings = settings_of(recipe)
         self._learning = set(self._settings.only or self._settings.heads)
         self._sources = _sources_of(self._learning)
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
         self._weights, self._paths = dict(self._settings.weights), dict(self._settings.paths)
-        self._known: dict[str, dict[str, tuple[list[Labelled], list[EarPiece]]]] = {}
-        self._train: list[EarPiece] | None = None
+        self._known: dict[str, dict[str, tuple[list[Labelled], list[ClassifierExample]]]] = {}
+        self._train: list[ClassifierExample] | None = None
 
     @classmethod
-    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "EarTask":
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "ClassifierTask":
         """Load the encoder, with adapters where the recipe asks for them, and make the heads."""
         settings = settings_of(recipe)
-        config = EarConfig(
+        config = ClassifierConfig(
             recipe.base,
             settings.heads,
             settings.pooling,
@@ -77,26 +83,26 @@ class EarTask:
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
-        ear = Ear(encoder, config, settings.dropout)
+        classifier = MultiTaskClassifier(encoder, config, settings.dropout)
         if start:
-            begin_from(ear, start)
-        for name, parameter in ear.named_parameters():
+            begin_from(classifier, start)
+        for name, parameter in classifier.named_parameters():
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
                 parameter.requires_grad_(False)
-        task = cls(ear, Vocabulary.from_folder(folder), recipe, device)
+        task = cls(classifier, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = (
             *(folder / name for name in HUB_FILES),
             *(place / MANIFEST for place in before),  # what they hold, wherever they lie
         )
         return task
 
-    def pieces(self) -> Sequence[EarPiece]:
+    def pieces(self) -> Sequence[ClassifierExample]:
         """The training texts, read when they are first asked for."""
         if self._train is None:
             self._train = self._training_pieces()
         return self._train
 
-    def loss_sum(self, batch: EarBatch) -> torch.Tensor:
+    def loss_sum(self, batch: ClassifierBatch) -> torch.Tensor:
         """The summed cross-entropy against the wanted probabilities, over texts and heads."""
         if batch.pooled is not None:
             return self._head_losses(batch, self._to_device(batch.pooled))
@@ -112,7 +118,7 @@ class EarTask:
             total = total + self._settings.words * loss.mean() * batch.weight
         return total
 
-    def _head_losses(self, batch: EarBatch, pooled: torch.Tensor) -> torch.Tensor:
+    def _head_losses(self, batch: ClassifierBatch, pooled: torch.Tensor) -> torch.Tensor:
         total = pooled.new_zeros(())
         for head, (numbers, wanted) in batch.targets.items():
             logits = self.model.logits(pooled[self._to_device(numbers)], head).float()
@@ -150,7 +156,7 @@ class EarTask:
 
     def save(self, folder: Path) -> None:
         """config.json and the weights in fp16."""
-        save_ear(self.model, folder)
+        save_classifier(self.model, folder)
 
     def load(self, folder: Path) -> None:
         """Take the weights of a checkpoint that `save` wrote."""
@@ -161,7 +167,7 @@ class EarTask:
             self.model.load_state_dict(load_file(folder / HEAD_FILE), strict=False)
         else:
             self.model.load_state_dict(load_file(folder / WHOLE))
-        saved = EarConfig.from_json((folder / "config.json").read_text(encoding="utf-8"))
+        saved = ClassifierConfig.from_json((folder / "config.json").read_text(encoding="utf-8"))
         with_temperatures(self.model, dict(saved.temperatures))
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
@@ -181,9 +187,9 @@ class EarTask:
             else "none",
         }
 
-    def _training_pieces(self) -> list[EarPiece]:
+    def _training_pieces(self) -> list[ClassifierExample]:
         settings, repeat = self._settings, dict(self._settings.repeat)
-        chosen: list[tuple[Labelled, EarPiece, int]] = []
+        chosen: list[tuple[Labelled, ClassifierExample, int]] = []
         for source in self._sources:
             labelled, pieces = self._read(source, self.recipe.data.train)
             for item, piece in zip(labelled, pieces, strict=True):
@@ -200,7 +206,7 @@ class EarTask:
             taught = [replace(piece, pooled=row) for piece, row in zip(taught, vectors, strict=True)]
         return [piece for piece, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]
 
-    def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[EarPiece]]:
+    def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[ClassifierExample]]:
         """A source's labelled texts that our heads know, as pieces; read once."""
         if source.name not in self._known.setdefault(split, {}):
             heads = self._learning
@@ -212,7 +218,7 @@ class EarTask:
             inputs = encode_views(self.vocabulary, [item.view for item in labelled], limit)
             marked = self.model.config.marked
             pieces = [
-                EarPiece(
+                ClassifierExample(
                     given.tokens,
                     given.types,
                     given.last,
@@ -235,7 +241,7 @@ class EarTask:
             marks[first:end, number] = shown[: end - first]
         return marks
 
-    def _run(self, batch: EarBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    def _run(self, batch: ClassifierBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """States (rows, length, width) and pooled vectors (texts, width) of a batch."""
         tokens, types, positions, segments, owners, starts = map(
             self._to_device,
@@ -276,7 +282,7 @@ def _sources_of(heads: Iterable[str]) -> list[Source]:
     return [source for source in SOURCES.values() if set(source.heads) & set(heads)]
 
 
-def _check_names(settings: EarRecipe) -> None:
+def _check_names(settings: ClassifierRecipe) -> None:
     """A mistyped name must not pass in silence."""
     for name, _ in settings.weights:
         if name not in HEADS:

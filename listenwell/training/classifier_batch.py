@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from listenwell.annotators.views import Input
-from listenwell.training.batching import Rows, lay_out
+from listenwell.training.batching import PackedRows, pack_rows
 
 
 @dataclass(frozen=True)
-class EarPiece(Input):
+class ClassifierExample(Input):
     """One text and what is known of it."""
 
     targets: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class EarPiece(Input):
 
 
 @dataclass(frozen=True)
-class EarBatch(Rows):
+class ClassifierBatch(PackedRows):
     """Rows of texts with their targets."""
 
     types: np.ndarray  # (rows, length) int64
@@ -43,10 +43,10 @@ class EarBatch(Rows):
 
 
 def collate(
-    pieces: Sequence[EarPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
-) -> EarBatch:
+    pieces: Sequence[ClassifierExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> ClassifierBatch:
     """Rows of piece numbers as one batch; rows of padding fill up to `height`."""
-    laid = lay_out(pieces, rows, width, height)
+    laid = pack_rows(pieces, rows, width, height)
     chosen = [pieces[index] for row in rows for index in row]
     types = np.zeros(laid.tokens.size, np.int64)
     owners = np.full(laid.tokens.size, len(chosen), np.int64)
@@ -64,7 +64,7 @@ def collate(
             words = np.flatnonzero(piece.marks[:, 0] >= 0)
             places.append(start + words)
             marks.append(piece.marks[words])
-    return EarBatch(
+    return ClassifierBatch(
         **vars(laid),
         types=types.reshape(laid.tokens.shape),
         owners=owners,

@@ -3,20 +3,20 @@
 from pathlib import Path
 
 from listenwell.annotators.annotator import SHIPPED
-from listenwell.annotators.config import KIND, EarConfig
-from listenwell.annotators.model import Ear, with_temperatures
+from listenwell.annotators.config import KIND, ClassifierConfig
+from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.training.adapters import take_weights
-from listenwell.training.recipe import EarRecipe
+from listenwell.training.recipe import ClassifierRecipe
 
 
-def start_of(settings: EarRecipe) -> Path | None:
+def start_of(settings: ClassifierRecipe) -> Path | None:
     """The ear to go on from; "shipped" is the one that comes with the package."""
     return SHIPPED if settings.start == Path("shipped") else settings.start
 
 
-def begin_from(ear: Ear, folder: Path) -> None:
+def begin_from(classifier: MultiTaskClassifier, folder: Path) -> None:
     """Give an ear the weights of a trained one; heads that this did not have begin anew.
 
     Args:
@@ -24,9 +24,9 @@ def begin_from(ear: Ear, folder: Path) -> None:
         folder: the trained one's checkpoint.
     """
     saved = open_checkpoint(folder, KIND)
-    config = EarConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
-    if (config.base, config.pooling) != (ear.config.base, ear.config.pooling):
+    config = ClassifierConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
+    if (config.base, config.pooling) != (classifier.config.base, classifier.config.pooling):
         raise RecipeError(f"{folder} has another base or pooling than the recipe.", "Let them agree.")
-    take_weights(ear, ear.encoder, saved)
-    known = {name: value for name, value in config.temperatures if name in ear.config.heads}
-    with_temperatures(ear, known)
+    take_weights(classifier, classifier.encoder, saved)
+    known = {name: value for name, value in config.temperatures if name in classifier.config.heads}
+    with_temperatures(classifier, known)

@@ -8,22 +8,22 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from listenwell.annotators.config import EarConfig, probabilities
+from listenwell.annotators.config import ClassifierConfig, probabilities
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import load_ear
+from listenwell.annotators.model import load_classifier
 from listenwell.annotators.sources import Labelled
 from listenwell.annotators.views import encode_views
 from listenwell.recipe import read_recipe
-from listenwell.training.classifier_batch import EarPiece
+from listenwell.training.classifier_batch import ClassifierExample
 from listenwell.training.recipe import TrainRecipe, settings_of
 
 
 def with_teachers(
-    texts: Sequence[tuple[Labelled, EarPiece]],
+    texts: Sequence[tuple[Labelled, ClassifierExample]],
     recipe: TrainRecipe,
     learning: Collection[str],
     device: torch.device,
-) -> list[EarPiece]:
+) -> list[ClassifierExample]:
     """The pieces with targets between what is known and what the teachers think.
 
     A teacher that learned without a part of the data speaks for that part alone.
@@ -43,11 +43,11 @@ def with_teachers(
             for place, (item, _) in enumerate(texts)
             if left_out is None or is_left_out(item.group, left_out)
         ]
-        ear, vocabulary = load_ear(folder, _weights_of(folder, recipe))
-        inputs = encode_views(vocabulary, [texts[place][0].view for place in places], ear.config.limit)
-        heard = hear(ear.to(device), inputs)
-        for head in set(ear.config.heads) & set(learning):
-            found = probabilities(heard.logits(head), head, ear.config.temperature(head))
+        classifier, vocabulary = load_classifier(folder, _weights_of(folder, recipe))
+        inputs = encode_views(vocabulary, [texts[place][0].view for place in places], classifier.config.limit)
+        heard = hear(classifier.to(device), inputs)
+        for head in set(classifier.config.heads) & set(learning):
+            found = probabilities(heard.logits(head), head, classifier.config.temperature(head))
             for place, row in zip(places, found.astype(np.float32), strict=True):
                 if head in texts[place][1].targets or settings.spread:
                     thoughts[place].setdefault(head, []).append(row)
@@ -57,7 +57,9 @@ def with_teachers(
     ]
 
 
-def _mixed(piece: EarPiece, thought: dict[str, list[np.ndarray]], share: float) -> dict[str, np.ndarray]:
+def _mixed(
+    piece: ClassifierExample, thought: dict[str, list[np.ndarray]], share: float
+) -> dict[str, np.ndarray]:
     """The mean of the teachers' thoughts, as `share` of the target where a label is known."""
     targets = dict(piece.targets)
     for head, rows in thought.items():
@@ -69,7 +71,7 @@ def _mixed(piece: EarPiece, thought: dict[str, list[np.ndarray]], share: float) 
 
 def _weights_of(teacher: Path, recipe: TrainRecipe) -> Path | None:
     """The user's own base weights, where a teacher has the same base."""
-    config = EarConfig.from_json((teacher / "config.json").read_text(encoding="utf-8"))
+    config = ClassifierConfig.from_json((teacher / "config.json").read_text(encoding="utf-8"))
     return recipe.weights if config.base == recipe.base else None
 
 

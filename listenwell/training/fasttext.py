@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from listenwell.annotators.fasttext import KIND, BagClassifier, BagConfig, Features, common_words
+from listenwell.annotators.fasttext import KIND, FastTextClassifier, FastTextConfig, Features, common_words
 from listenwell.corpora import CORPORA, Item, Reader
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import RecipeError
 from listenwell.labels import EMOTIONS, NEWSGROUPS, LabelSet
 from listenwell.metrics import accuracy, top_k_accuracy
-from listenwell.training.batching import Rows, lay_out
-from listenwell.training.recipe import BagRecipe, TrainRecipe
+from listenwell.training.batching import PackedRows, pack_rows
+from listenwell.training.recipe import FastTextRecipe, TrainRecipe
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Bag:
 
 
 @dataclass(frozen=True)
-class BagBatch(Rows):
+class FastTextBatch(PackedRows):
     """Rows of features, and the label of each text in them."""
 
     labels: np.ndarray  # (texts,) int64
@@ -78,17 +78,17 @@ class BagBatch(Rows):
         return len(self.labels)
 
 
-def collate(bags: Sequence[Bag], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> BagBatch:
+def collate(bags: Sequence[Bag], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> FastTextBatch:
     """Rows of text numbers as one batch; rows of padding fill up to `height`."""
-    laid = lay_out(bags, rows, width, height)
+    laid = pack_rows(bags, rows, width, height)
     labels = np.array([bags[index].label for row in rows for index in row], np.int64)
-    return BagBatch(**vars(laid), labels=labels)
+    return FastTextBatch(**vars(laid), labels=labels)
 
 
-class BagModel(torch.nn.Module):  # type: ignore[misc]
+class FastTextModel(torch.nn.Module):  # type: ignore[misc]
     """The mean of feature vectors, and a linear layer."""
 
-    def __init__(self, config: BagConfig, dropout: float) -> None:
+    def __init__(self, config: FastTextConfig, dropout: float) -> None:
         super().__init__()
         self.vectors = torch.nn.Parameter(torch.empty(config.features, config.dimensions))
         self.head = torch.nn.Linear(config.dimensions, len(config.labels))
@@ -111,7 +111,7 @@ class BagModel(torch.nn.Module):  # type: ignore[misc]
         return self.head(means)
 
 
-class BagTask:
+class FastTextTask:
     """A bag classifier and the texts it learns from."""
 
     kind = KIND
@@ -126,20 +126,20 @@ class BagTask:
         self.corpus, self.table = recipe.data.corpus, self._source.table
         reader: type[Reader] = CORPORA.load(recipe.data.corpus)
         self._reader = reader(recipe.data.path)
-        bag = recipe.bag or BagRecipe()
+        bag = recipe.fasttext or FastTextRecipe()
         texts = self._texts(recipe.data.train)
-        self.config = BagConfig(
+        self.config = FastTextConfig(
             reads=self.table,
             labels=self._source.labels.labels,
             dimensions=bag.dimensions,
             buckets=bag.buckets,
             words=common_words((text for text, _ in texts), bag.least),
         )
-        self.model = BagModel(self.config, recipe.dropout).to(device)
+        self.model = FastTextModel(self.config, recipe.dropout).to(device)
         self._train = self._encoded(texts, recipe.batches.row_tokens)
 
     @classmethod
-    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "BagTask":
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "FastTextTask":
         """Read the training texts and count their words."""
         _source(recipe)
         reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
@@ -151,7 +151,7 @@ class BagTask:
         """The training texts."""
         return self._train
 
-    def loss_sum(self, batch: BagBatch) -> torch.Tensor:
+    def loss_sum(self, batch: FastTextBatch) -> torch.Tensor:
         """The summed negative log-likelihood of the labels, in nats."""
         filled = batch.segments > 0
         # Without the padding, a text begins where the features before it end.
@@ -179,10 +179,10 @@ class BagTask:
             "texts": float(len(bags)),
         }
 
-    def classifier(self) -> BagClassifier:
+    def classifier(self) -> FastTextClassifier:
         """The model as it is now, in numpy."""
         arrays = (self.model.vectors, self.model.head.weight, self.model.head.bias)
-        return BagClassifier(self.config, *(array.detach().cpu().numpy() for array in arrays))
+        return FastTextClassifier(self.config, *(array.detach().cpu().numpy() for array in arrays))
 
     def save(self, folder: Path) -> None:
         """config.json with labels and words, and model.safetensors in 16 bits."""
@@ -190,7 +190,7 @@ class BagTask:
 
     def load(self, folder: Path) -> None:
         """Take the weights of a checkpoint that `save` wrote."""
-        saved = BagClassifier.read(folder).weights
+        saved = FastTextClassifier.read(folder).weights
         with torch.no_grad():
             self.model.vectors.copy_(torch.from_numpy(saved["vectors"]))
             self.model.head.weight.copy_(torch.from_numpy(saved["matrix"]))
@@ -204,7 +204,7 @@ class BagTask:
     def conditions(self) -> dict[str, str]:
         """What is read, what the features are, and that nothing was trained before."""
         config, batches = self.config, self.recipe.batches
-        least = (self.recipe.bag or BagRecipe()).least
+        least = (self.recipe.fasttext or FastTextRecipe()).least
         pairs = f" and word pairs in {config.buckets:,} buckets" if config.buckets else ""
         return {
             "base": "none",

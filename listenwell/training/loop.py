@@ -138,7 +138,7 @@ class Trainer:
         self._scaler.unscale_(self.optimizer)
         torch.nn.utils.clip_grad_norm_(self._trained, self.recipe.optimizer.clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = rate * group["pace"]
+            group["lr"] = rate * group["lr_multiplier"]
         self._scaler.step(self.optimizer)
         self._scaler.update()
         self.optimizer.zero_grad(set_to_none=True)

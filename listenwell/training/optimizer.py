@@ -15,10 +15,10 @@ def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.opt
     """
     trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
     heads = {name for name in trained if hasattr(model, "body") and not name.startswith("body.")}
-    paced = heads if recipe.head_pace != 1 else set()
+    paced = heads if recipe.head_lr_multiplier != 1 else set()
     groups: list[dict[str, Any]] = [
-        {"params": [], "weight_decay": decay, "pace": pace}
-        for pace in (1.0, recipe.head_pace)
+        {"params": [], "weight_decay": decay, "lr_multiplier": lr_multiplier}
+        for lr_multiplier in (1.0, recipe.head_lr_multiplier)
         for decay in (recipe.weight_decay, 0.0)
     ]
     for name, parameter in trained.items():

@@ -10,7 +10,7 @@ from listenwell.training.tokens import Encoded, TokenBatch, collate
 
 
 @dataclass(frozen=True)
-class PairPiece:
+class PairExample:
     """A chosen and a rejected reply, each after the same context and its plan."""
 
     chosen: Encoded
@@ -48,7 +48,7 @@ class PairBatch(TokenBatch):
 
 
 def collate_pairs(
-    pieces: Sequence[PairPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    pieces: Sequence[PairExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> PairBatch:
     """Rows of pair numbers as one batch; rows of padding fill up to `height`."""
     numbers = [index for row in rows for index in row]

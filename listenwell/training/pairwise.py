@@ -14,7 +14,7 @@ import torch
 from listenwell.errors import RecipeError
 from listenwell.preference.pairs import Pair, read_pairs, share_of_talks
 from listenwell.preference.pairwise_accuracy import ERRORS, READING, errors_by_kind
-from listenwell.rankers.base import Ranker, States, Words
+from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.cross import CrossEncoder
 from listenwell.rankers.inputs import Text, stacked
 from listenwell.runtime.text import Vocabulary
@@ -26,7 +26,7 @@ AT_ONCE = 128
 
 
 @dataclass(frozen=True)
-class ReaderPiece:
+class PairwiseExample:
     """A context, a fitting reply and a wrong one."""
 
     context: Text
@@ -44,7 +44,7 @@ class ReaderPiece:
 
 
 @dataclass(frozen=True)
-class ReaderBatch:
+class PairwiseBatch:
     """Arrays by the names of `rankers.base.Words`."""
 
     context: dict[str, np.ndarray]
@@ -60,15 +60,17 @@ class ReaderBatch:
 
 
 def collate(
-    pieces: Sequence[ReaderPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
-) -> ReaderBatch:
+    pieces: Sequence[PairwiseExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> PairwiseBatch:
     """Pieces as one batch; width and height are of no use here."""
     chosen = [pieces[index] for row in rows for index in row]
     replies = [piece.replies[which] for which in (0, 1) for piece in chosen]
-    return ReaderBatch(stacked([piece.context for piece in chosen]), stacked(replies), sum(map(len, chosen)))
+    return PairwiseBatch(
+        stacked([piece.context for piece in chosen]), stacked(replies), sum(map(len, chosen))
+    )
 
 
-class ReaderTask(RankTask):
+class PairwiseTask(RankTask):
     """A cross-encoder and the pairs it learns from."""
 
     metrics = (ERRORS,)  # type: ignore[assignment]
@@ -76,7 +78,7 @@ class ReaderTask(RankTask):
     collate = staticmethod(collate)  # type: ignore[assignment]
 
     def __init__(
-        self, ranker: Ranker, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device
+        self, ranker: RankingModel, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device
     ) -> None:
         if not isinstance(ranker, CrossEncoder):
             raise RecipeError("A reader reads context and reply together.", "Set ranker.model to cross.")
@@ -94,11 +96,11 @@ class ReaderTask(RankTask):
         self._learned, self._held_out = self._read(learned), self._read(held_out)
         self._held_out_pairs = held_out
 
-    def pieces(self) -> Sequence[ReaderPiece]:  # type: ignore[override]
+    def pieces(self) -> Sequence[PairwiseExample]:  # type: ignore[override]
         """The pairs that are learned from."""
         return self._learned
 
-    def loss_sum(self, batch: ReaderBatch) -> torch.Tensor:  # type: ignore[override]
+    def loss_sum(self, batch: PairwiseBatch) -> torch.Tensor:  # type: ignore[override]
         """The summed −log σ of how far the fitting reply is above the wrong one."""
         return torch.nn.functional.softplus(-self._margins(batch)).sum()
 
@@ -131,7 +133,7 @@ class ReaderTask(RankTask):
             f"reply {config.reply_tokens} tokens",
         }
 
-    def _margins(self, batch: ReaderBatch) -> torch.Tensor:
+    def _margins(self, batch: PairwiseBatch) -> torch.Tensor:
         """How far each fitting reply is above the wrong one: (pairs,)."""
         count = batch.weight
         rows = torch.arange(count, device=self.device).repeat(2)
@@ -147,13 +149,13 @@ class ReaderTask(RankTask):
         states: States = self.model.states(words)
         return states
 
-    def _read(self, pairs: Sequence[Pair]) -> list[ReaderPiece]:
+    def _read(self, pairs: Sequence[Pair]) -> list[PairwiseExample]:
         inputs = self._inputs
         contexts = inputs.contexts([pair.context for pair in pairs])
         chosen = inputs.replies([pair.chosen for pair in pairs])
         rejected = inputs.replies([pair.rejected for pair in pairs])
         return [
-            ReaderPiece(context, (fitting, wrong))
+            PairwiseExample(context, (fitting, wrong))
             for context, fitting, wrong in zip(contexts, chosen, rejected, strict=True)
         ]
 

@@ -1,4 +1,4 @@
-"""Training the planned speaker: the plan's tokens, then the reply's, after the dialogue before them.
+"""Training the planned generator: the plan's tokens, then the reply's, after the dialogue before them.
 
 Each reply is one sequence, laid out as when it is spoken (generators/planned.py). A share of the replies is
 learned without its plan, and a share once more without its context, so that P(y|x) and P(y) are known too.
@@ -19,7 +19,7 @@ from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.generators.planned import KIND, SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, known_plans, token_words
-from listenwell.generators.prompt_template import Laid, Layout
+from listenwell.generators.prompt_template import EncodedPrompt, PromptTemplate
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.preference.pairs import talk_of
 from listenwell.runtime.added_tokens import AddedTokens
@@ -37,12 +37,12 @@ ADAPTER = "adapter_model.safetensors"
 
 
 class PlannedTask(CausalTask):
-    """A planned speaker and the replies it learns from."""
+    """A planned generator and the replies it learns from."""
 
     kind = KIND
 
     def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
-        self._layout = Layout(vocabulary, PlanTokens.of(vocabulary))
+        self._layout = PromptTemplate(vocabulary, PlanTokens.of(vocabulary))
         self._parts = parts_of(recipe)
         super().__init__(model, vocabulary, recipe, device)
         self.corpus = " + ".join(source.name for source, _ in self._parts)
@@ -104,10 +104,10 @@ class PlannedTask(CausalTask):
             laid = [self._layout.example(example, plan, window) for example, plan in examples]
             without = [self._layout.example(example, None, window) for example, _ in examples]
             gold = self._measured([encoded(one, one.words) for one in laid])
-            bare = self._measured([encoded(one, one.words) for one in without])
+            generic_question = self._measured([encoded(one, one.words) for one in without])
             plans = self._measured([encoded(one, one.plan, one.words) for one in laid])
             figures = gold | {
-                f"{name}_unplanned": bare[name]
+                f"{name}_unplanned": generic_question[name]
                 for name in ("perplexity_by_token", "perplexity_by_word", "bits_per_byte")
             }
             figures |= {"plan_nll": plans["nll"] / len(examples)}
@@ -153,8 +153,8 @@ class PlannedTask(CausalTask):
         own = {
             "learned": f"plan and words of the listener's replies: {sources}",
             "learned beside": "the other person's turns" if recipe.learn == "all" else "nothing",
-            "learned situations": f"{100 * recipe.speaker.situations:g} % of those that are known",
-            "learned without plan": f"{100 * recipe.speaker.unplanned:g} % of the replies",
+            "learned situations": f"{100 * recipe.planning.situations:g} % of those that are known",
+            "learned without plan": f"{100 * recipe.planning.plan_dropout:g} % of the replies",
             "factors": "gold: the human reply's own plan stands before it; unplanned: none does, and the "
             "chance that one would begin counts against it",
             "plans": "the speaker's true emotion where the corpus knows it, the rest by the annotators",
@@ -186,29 +186,29 @@ class PlannedTask(CausalTask):
             )
             for place in chosen:
                 example, plan = examples[place]
-                given = None if random.random() < recipe.speaker.unplanned else plan
+                given = None if random.random() < recipe.planning.plan_dropout else plan
                 laid = self._layout.example(example, given, limit)
                 # An emotion that nobody knows for certain is read, but not learned.
-                known = recipe.speaker.emotions and example.context.emotion is not None
+                known = recipe.planning.emotions and example.context.emotion is not None
                 piece = encoded(laid, laid.plan + (given is not None and not known))
                 if int(place) in ends:
                     found += self._around(example, laid, piece, limit, random)
                 else:
                     found.append(piece)
-                if random.random() < recipe.alone:
+                if random.random() < recipe.unconditional:
                     alone = self._layout.alone(example.reply.text, limit)
                     found.append(encoded(alone, alone.words))
         return found
 
     def _around(
-        self, example: Example, laid: Laid, piece: Encoded, limit: int, random: np.random.Generator
+        self, example: Example, laid: EncodedPrompt, piece: Encoded, limit: int, random: np.random.Generator
     ) -> list[Encoded]:
         """A talk's last reply, with what else is learned of the talk: the other person's turns, and what
         happened."""
         found = [piece]
         if self.recipe.learn == "all":
             found = [replace(piece, targets=piece.targets | self._layout.theirs(laid.tokens))]
-        if example.context.situation and random.random() < self.recipe.speaker.situations:
+        if example.context.situation and random.random() < self.recipe.planning.situations:
             told = self._layout.situation(example.context, limit)
             found.append(encoded(told, told.words))
         return found
@@ -220,7 +220,7 @@ class PlannedTask(CausalTask):
         return list(known_plans(list(islice(source.examples(split), limit))))
 
 
-def encoded(laid: Laid, first: int, end: int | None = None) -> Encoded:
+def encoded(laid: EncodedPrompt, first: int, end: int | None = None) -> Encoded:
     """A reply's tokens, of which those from `first` up to `end` are to be predicted."""
     targets = np.zeros(len(laid.tokens), bool)
     targets[first:end] = True

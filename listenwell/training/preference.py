@@ -1,9 +1,9 @@
-"""Teaching a planned speaker what not to say: the human reply is set against a worse one.
+"""Teaching a planned generator what not to say: the human reply is set against a worse one.
 
 Direct preference optimization (DPO, Rafailov et al. 2023, Eq. 7) on the words of both replies, after the same
 context and each after its plan; with the speaker's own replies as the worse ones it is one round of self-play
 (SPIN, Chen et al. 2024). `python -m listenwell.preference.pairs` makes such pairs, `preference.on_policy_pairs` and
-`preference.rated_pairs` those of two of its own replies. What is saved is a planned speaker.
+`preference.rated_pairs` those of two of its own replies. What is saved is a planned generator.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.files import one_at_a_time
 from listenwell.generators.planned import KIND
-from listenwell.generators.prompt_template import Laid
+from listenwell.generators.prompt_template import EncodedPrompt
 from listenwell.preference.pairs import Pair, read_pairs, share_of_talks
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.batching import Epoch
-from listenwell.training.pair_batch import PairBatch, PairPiece, collate_pairs
+from listenwell.training.pair_batch import PairBatch, PairExample, collate_pairs
 from listenwell.training.planned import PlannedTask, encoded
 from listenwell.training.preference_loss import margins, pair_losses, reply_sums, unlikelihoods
 from listenwell.training.recipe import BatchRecipe, PreferenceRecipe, TrainRecipe
@@ -35,7 +35,7 @@ CHOICES = ("preference_loss", "preference_errors")
 
 
 class PreferenceTask(PlannedTask):
-    """A trained planned speaker and the pairs it goes on with."""
+    """A trained planned generator and the pairs it goes on with."""
 
     metrics = (*PlannedTask.metrics, *CHOICES)  # type: ignore[assignment]
     collate = staticmethod(collate_pairs)  # type: ignore[assignment]
@@ -47,7 +47,7 @@ class PreferenceTask(PlannedTask):
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "PreferenceTask":
-        """Load the speaker to go on from, and how likely the replies of all pairs are to it."""
+        """Load the generator to go on from, and how likely the replies of all pairs are to it."""
         settings_of(recipe)  # before minutes are spent on the rest
         task = super().prepare(recipe, device)
         assert isinstance(task, cls)
@@ -83,7 +83,7 @@ class PreferenceTask(PlannedTask):
             for name, pairs in parts.items()
         )
 
-    def pieces(self) -> Sequence[PairPiece]:  # type: ignore[override]
+    def pieces(self) -> Sequence[PairExample]:  # type: ignore[override]
         """The pairs that are learned from."""
         return self._pairs
 
@@ -134,7 +134,7 @@ class PreferenceTask(PlannedTask):
     def _training_sequences(self, limit: int) -> list[Encoded]:
         return []  # pairs are learned from instead
 
-    def _divided(self, pairs: Sequence[Pair]) -> tuple[list[PairPiece], list[PairPiece]]:
+    def _divided(self, pairs: Sequence[Pair]) -> tuple[list[PairExample], list[PairExample]]:
         """What is learned from and what is held out; of each source the share that the recipe asks for."""
         recipe, shares = self._settings, dict(self._settings.shares)
         if unknown := sorted(set(shares) - {pair.source for pair in pairs}):
@@ -142,8 +142,8 @@ class PreferenceTask(PlannedTask):
                 f"{recipe.file} has no pairs of the source {unknown[0]!r}.", "Correct preference.shares."
             )
         draws = np.random.default_rng([self.recipe.seed, 13]).random(len(pairs))
-        learned: list[PairPiece] = []
-        held_out: list[PairPiece] = []
+        learned: list[PairExample] = []
+        held_out: list[PairExample] = []
         limit = self.recipe.batches.row_tokens // 2  # both replies of a pair stand in one row
         for pair, draw in zip(pairs, draws, strict=True):
             if draw < shares.get(pair.source, 1.0) and pair.chosen != pair.rejected:
@@ -156,7 +156,7 @@ class PreferenceTask(PlannedTask):
             )
         return learned, held_out
 
-    def _piece(self, pair: Pair, limit: int) -> PairPiece:
+    def _piece(self, pair: Pair, limit: int) -> PairExample:
         """Both replies after the very same talk: what is cut off a long one is cut off for both."""
         layout, texts = self._layout, (pair.chosen, pair.rejected)
         words = [layout.words(text, limit // 2) for text in texts]
@@ -167,11 +167,11 @@ class PreferenceTask(PlannedTask):
         def side(place: int) -> Encoded:
             first = len(before) + len(decided[place])
             tokens = [*before, *decided[place], *words[place]]
-            return encoded(Laid(tokens, len(before), first, texts[place]), first)
+            return encoded(EncodedPrompt(tokens, len(before), first, texts[place]), first)
 
-        return PairPiece(side(0), side(1), pair.source)
+        return PairExample(side(0), side(1), pair.source)
 
-    def _log_likelihoods(self, pairs: Sequence[PairPiece]) -> np.ndarray:
+    def _log_likelihoods(self, pairs: Sequence[PairExample]) -> np.ndarray:
         """Of both replies of each pair, in nats: (pairs, 2) float32."""
         found = np.zeros((len(pairs), 2), np.float32)
         plain = BatchRecipe("bucketed", 16_384 if self.device.type == "cuda" else 4_096, 8)
@@ -211,7 +211,7 @@ def settings_of(recipe: TrainRecipe) -> PreferenceRecipe:
     """The recipe's part about preferences, if all that they need is there."""
     if recipe.preference is None or recipe.pairs is None or recipe.pairs.start is None:
         raise RecipeError(
-            "Preference tuning needs pairs, and a trained speaker to go on from.",
+            "Preference tuning needs pairs, and a trained generator to go on from.",
             "Give preference.file and pairs.start.",
         )
     if recipe.metric in CHOICES and not recipe.preference.held_out:

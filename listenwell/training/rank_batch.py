@@ -9,7 +9,7 @@ from listenwell.rankers.inputs import Text, stacked
 
 
 @dataclass(frozen=True)
-class RankPiece:
+class RankingExample:
     """One reply with what it answers."""
 
     context: Text
@@ -46,7 +46,7 @@ class RankBatch:
 
 
 def collate(
-    pieces: Sequence[RankPiece], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    pieces: Sequence[RankingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> RankBatch:
     """Pieces as one batch; width and height are of no use here, since the three parts differ in length."""
     chosen = [pieces[index] for row in rows for index in row]

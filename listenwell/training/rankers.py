@@ -17,7 +17,7 @@ from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
 from listenwell.files import written_whole
 from listenwell.metrics import pools, rank_of_truth, ranking_metrics
-from listenwell.rankers.base import Ranker, States
+from listenwell.rankers.base import RankingModel, States
 from listenwell.rankers.blocks import moved, states_in_groups
 from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inference import placed, score_pools
@@ -28,7 +28,7 @@ from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora, take_weights
-from listenwell.training.rank_batch import RankBatch, RankPiece, collate
+from listenwell.training.rank_batch import RankBatch, RankingExample, collate
 from listenwell.training.recipe import PairsRecipe, TrainRecipe
 
 POOLS_AT_ONCE = 8
@@ -45,15 +45,15 @@ class RankTask:
     collate = staticmethod(collate)
 
     def __init__(
-        self, ranker: Ranker, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device
+        self, ranker: RankingModel, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device
     ) -> None:
         self.model = ranker.to(device)
         self.recipe, self.device = recipe, device
         self._inputs = Inputs(vocabulary, ranker.config)
         self._sources = [source for source, _ in _parts(recipe)]
         self.corpus = " + ".join(source.name for source in self._sources)
-        self._train: list[RankPiece] | None = None
-        self._known: dict[tuple[str, tuple[str, ...]], list[RankPiece]] = {}
+        self._train: list[RankingExample] | None = None
+        self._known: dict[tuple[str, tuple[str, ...]], list[RankingExample]] = {}
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RankTask":
@@ -80,7 +80,7 @@ class RankTask:
         )
         return task
 
-    def pieces(self) -> Sequence[RankPiece]:
+    def pieces(self) -> Sequence[RankingExample]:
         """The training examples, read when they are first asked for."""
         if self._train is None:
             random = np.random.default_rng([self.recipe.seed, 5])
@@ -131,7 +131,7 @@ class RankTask:
         figures["replies"] = float(len(found))
         return figures
 
-    def ranks(self, pieces: Sequence[RankPiece], shuffled: bool) -> np.ndarray:
+    def ranks(self, pieces: Sequence[RankingExample], shuffled: bool) -> np.ndarray:
         """The rank of every true reply in its pool; a short last pool is left out."""
         size = min(POOL, len(pieces))  # a rehearsal may have fewer
         blocks, found = pools(len(pieces), size, shuffled, POOL_SEED), []
@@ -194,7 +194,7 @@ class RankTask:
             found["begins from"] = str(pairs.start)
         return found
 
-    def _examples(self, split: str, sources: Sequence[Source]) -> list[RankPiece]:
+    def _examples(self, split: str, sources: Sequence[Source]) -> list[RankingExample]:
         """A split's examples as pieces; read once."""
         key = (split, tuple(source.name for source in sources))
         if key not in self._known:
@@ -204,14 +204,14 @@ class RankTask:
             self._known[key] = self._pieces(found)
         return self._known[key]
 
-    def _pieces(self, examples: Sequence[Example]) -> list[RankPiece]:
+    def _pieces(self, examples: Sequence[Example]) -> list[RankingExample]:
         dialogues = [example.context for example in examples]
         made: list[list[Text]] = [
             self._inputs.contexts(dialogues),
             self._inputs.personas(dialogues),
             self._inputs.replies([example.reply.text for example in examples]),
         ]
-        return [RankPiece(*texts) for texts in zip(*made, strict=True)]
+        return [RankingExample(*texts) for texts in zip(*made, strict=True)]
 
     def _states(self, arrays: dict[str, np.ndarray]) -> States:
         return states_in_groups(self.model, placed(arrays, self.device), arrays["parts"] > 0)
@@ -245,7 +245,7 @@ def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
     return [(Source(name, recipe.data.path, everyone), count) for name, count in sources]
 
 
-def begin_from(ranker: Ranker, saved: Checkpoint) -> None:
+def begin_from(ranker: RankingModel, saved: Checkpoint) -> None:
     """Give a ranker the weights of a trained one, of its kind or another; new layers begin anew."""
     config = RankerConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
     if (config.base, config.body) != (ranker.config.base, ranker.config.body):

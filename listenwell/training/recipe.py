@@ -6,6 +6,7 @@ from pathlib import Path
 from listenwell.errors import RecipeError
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.rankers.config import RankerConfig
+from listenwell.serialization import also_read_as
 
 BATCHINGS = ("packed", "bucketed", "examples")
 PRECISIONS = ("auto", "bf16", "fp16", "fp32")
@@ -24,10 +25,10 @@ class DataRecipe:
     test: str | None = None
     """Measured once, after training, with the best checkpoint; nothing is chosen by it."""
     annotated: Path | None = None
-    """Of speakers that plan: the folder with the corpora as `listenwell annotate` wrote them, as
+    """Of generators that plan: the folder with the corpora as `listenwell annotate` wrote them, as
     CORPUS/SPLIT.jsonl."""
     limit: int | None = None
-    """Only so many dialogues of each split (replies, for rankers and speakers that plan), for rehearsals."""
+    """Only so many dialogues of each split (replies, for rankers and generators that plan), for rehearsals."""
 
     def used(self, shaping: bool = False) -> tuple[str, ...]:
         """The splits in use; `shaping`: only those that are learned from and chosen by."""
@@ -78,12 +79,12 @@ class OptimizerRecipe:
     decay: str = "cosine"
     clip: float = 1.0
     """The gradient's largest norm."""
-    head_pace: float = 1.0
+    head_lr_multiplier: float = field(default=1.0, metadata=also_read_as("head_pace"))
     """What stands on a ranker's encoder learns so many times as fast: a weight of 20 moves by hundredths in
     some hundred steps of 2e-4."""
 
     def __post_init__(self) -> None:
-        _within("optimizer.head_pace", self.head_pace, 1e-3, 1e4)
+        _within("optimizer.head_lr_multiplier", self.head_lr_multiplier, 1e-3, 1e4)
         _one_of("optimizer.decay", self.decay, DECAYS)
         _within("optimizer.learning_rate", self.learning_rate, 1e-12, 100)
         _within("optimizer.weight_decay", self.weight_decay, 0, 100)
@@ -109,7 +110,7 @@ class LoraRecipe:
 
 
 @dataclass(frozen=True)
-class EarRecipe:
+class ClassifierRecipe:
     """Which heads an encoder gets, and how they are taught."""
 
     heads: tuple[str, ...]
@@ -142,20 +143,23 @@ class EarRecipe:
 
     def __post_init__(self) -> None:
         if not self.heads:
-            raise RecipeError("ear.heads is empty.", "Name at least one head.")
-        _within("ear.limit", self.limit, 8, 100_000)
-        _within("ear.dropout", self.dropout, 0, 0.99)
-        _within("ear.teacher_share", self.teacher_share, 0, 1)
+            raise RecipeError("classifier.heads is empty.", "Name at least one head.")
+        _within("classifier.limit", self.limit, 8, 100_000)
+        _within("classifier.dropout", self.dropout, 0, 0.99)
+        _within("classifier.teacher_share", self.teacher_share, 0, 1)
         if self.only and (self.start is None or not set(self.only) <= set(self.heads)):
             raise RecipeError(
-                "ear.only needs ear.start, and heads that are in ear.heads.", "Correct the recipe."
+                "classifier.only needs classifier.start, and heads that are in classifier.heads.",
+                "Correct the recipe.",
             )
         if self.leave_out is not None and not 0 <= self.leave_out[0] < self.leave_out[1]:
-            raise RecipeError(f"ear.leave_out is {self.leave_out}.", "Give (k, n) with k from 0 to n - 1.")
+            raise RecipeError(
+                f"classifier.leave_out is {self.leave_out}.", "Give (k, n) with k from 0 to n - 1."
+            )
 
 
 @dataclass(frozen=True)
-class BagRecipe:
+class FastTextRecipe:
     """The features of a bag classifier; the recipe's `dropout` is the share of them left out in training."""
 
     dimensions: int = 64
@@ -166,14 +170,14 @@ class BagRecipe:
     """A word has a vector of its own if the training texts hold it so often."""
 
     def __post_init__(self) -> None:
-        _within("bag.dimensions", self.dimensions, 1, 4096)
-        _within("bag.buckets", self.buckets, 0, 2**24)
-        _within("bag.least", self.least, 1, 10**9)
+        _within("fasttext.dimensions", self.dimensions, 1, 4096)
+        _within("fasttext.buckets", self.buckets, 0, 2**24)
+        _within("fasttext.least", self.least, 1, 10**9)
 
 
 @dataclass(frozen=True)
 class PairsRecipe:
-    """Which replies a ranker or a planned speaker learns from."""
+    """Which replies a ranker or a planned generator learns from."""
 
     sources: tuple[tuple[str, int], ...]
     """Corpora by name, and how many replies of each, drawn at random; 0 takes all."""
@@ -182,7 +186,7 @@ class PairsRecipe:
     measured: int | None = None
     """Measure at most so many replies of each corpus, the first ones, where a split is large."""
     start: Path | None = None
-    """A trained model's checkpoint to go on from, on the same base; `shipped`: the package's own speaker."""
+    """A trained model's checkpoint to go on from, on the same base; `shipped`: the package's own generator."""
     scale: float = 1.0
     """Scores are multiplied by it in the loss; no order of replies depends on it, but products of long
     vectors are too large for a softmax to begin with. The papers have 1."""
@@ -198,10 +202,10 @@ class PairsRecipe:
 
 
 @dataclass(frozen=True)
-class SpeakerRecipe:
-    """How a planned speaker is taught."""
+class PlanningRecipe:
+    """How a planned generator is taught."""
 
-    unplanned: float = 0.1
+    plan_dropout: float = field(default=0.1, metadata=also_read_as("unplanned"))
     """This share of the replies is learned without its plan, so that P(y|x) is known and an engine without
     plans can speak too."""
     emotions: bool = True
@@ -210,18 +214,18 @@ class SpeakerRecipe:
     """After this share of the talks, also learn to tell what happened, where the corpus knows it."""
 
     def __post_init__(self) -> None:
-        _within("speaker.unplanned", self.unplanned, 0, 1)
-        _within("speaker.situations", self.situations, 0, 1)
+        _within("planning.plan_dropout", self.plan_dropout, 0, 1)
+        _within("planning.situations", self.situations, 0, 1)
 
 
 @dataclass(frozen=True)
 class PreferenceRecipe:
-    """How a planned speaker is taught to prefer good replies to worse ones."""
+    """How a planned generator is taught to prefer good replies to worse ones."""
 
     file: Path
     """Pairs as `preference.pairs`, `preference.on_policy_pairs` or `preference.rated_pairs` write them."""
     beta: float = 0.1
-    """How much a gain in likelihood counts (DPO's β): smaller lets the speaker go farther from its start."""
+    """How much a gain in likelihood counts (DPO's β): smaller lets the generator go farther from its start."""
     nll: float = 0.2
     """Weight of the chosen reply's mean loss a token: without it, the chances of both replies fall."""
     normalized: bool = False
@@ -234,11 +238,11 @@ class PreferenceRecipe:
     """Which share of a source's pairs is used, by its name (`own`, `other`); all otherwise."""
     held_out: float = 0.05
     """This share of the talks is measured on and not learned from."""
-    voice: int = 16
+    soft_prompt: int = field(default=16, metadata=also_read_as("voice"))
     """Of the model `voice`: so many tokens stand before the plan, and they alone are learned."""
 
     def __post_init__(self) -> None:
-        _within("preference.voice", self.voice, 1, 256)
+        _within("preference.soft_prompt", self.soft_prompt, 1, 256)
         _within("preference.beta", self.beta, 1e-6, 1e3)
         _within("preference.nll", self.nll, 0, 1e3)
         _within("preference.margin", self.margin, 0, 1e3)
@@ -266,7 +270,7 @@ class TrainRecipe:
     """On a GPU, compile the model (torch.compile): a minute at the start, much faster steps."""
     learn: str = "replies"
     """replies: the listener's turns are learned; all: everybody's are. Validation always measures replies."""
-    alone: float = 0.0
+    unconditional: float = field(default=0.0, metadata=also_read_as("alone"))
     """Of generators: this share of the replies is also learned without its context, so that P(y) is known and
     likelihood can be compared with it."""
     dropout: float = 0.0
@@ -283,18 +287,18 @@ class TrainRecipe:
     batches: BatchRecipe = field(default_factory=BatchRecipe)
     optimizer: OptimizerRecipe = field(default_factory=OptimizerRecipe)
     lora: LoraRecipe | None = None
-    bag: BagRecipe | None = None
+    fasttext: FastTextRecipe | None = field(default=None, metadata=also_read_as("bag"))
     """For the model `bag`; its defaults where it is left out."""
-    ear: EarRecipe | None = None
+    classifier: ClassifierRecipe | None = field(default=None, metadata=also_read_as("ear"))
     """Of annotators only."""
     ranker: RankerConfig | None = None
     """Of rankers only."""
     pairs: PairsRecipe | None = None
-    """Of rankers and planned speakers; without it, data.corpus is learned from."""
-    speaker: SpeakerRecipe = field(default_factory=SpeakerRecipe)
-    """Of planned speakers only."""
+    """Of rankers and planned generators; without it, data.corpus is learned from."""
+    planning: PlanningRecipe = field(default_factory=PlanningRecipe, metadata=also_read_as("speaker"))
+    """Of planned generators only."""
     preference: PreferenceRecipe | None = None
-    """Of planned speakers that are taught by contrast (the model `preferred`)."""
+    """Of planned generators that are taught by contrast (the model `preferred`)."""
     comae: ComaeConfig | None = None
     """Of CoMAE's family only; its defaults where it is left out."""
 
@@ -303,11 +307,15 @@ class TrainRecipe:
         _one_of("learn", self.learn, ("replies", "all"))
         _within("seed", self.seed, 0, 2**31)
         _within("dropout", self.dropout, 0, 0.99)
-        _within("alone", self.alone, 0, 1)
-        if self.ear and self.batches.batching == "packed" and self.ear.limit > self.batches.row_tokens:
+        _within("unconditional", self.unconditional, 0, 1)
+        if (
+            self.classifier
+            and self.batches.batching == "packed"
+            and self.classifier.limit > self.batches.row_tokens
+        ):
             raise RecipeError(
-                f"ear.limit is {self.ear.limit}, but a row has {self.batches.row_tokens} tokens.",
-                "Lower ear.limit, or raise batches.row_tokens.",
+                f"classifier.limit is {self.classifier.limit}, but a row has {self.batches.row_tokens} tokens.",
+                "Lower classifier.limit, or raise batches.row_tokens.",
             )
         if self.epochs <= 0 or self.validate_every <= 0 or self.patience < 1:
             raise RecipeError(
@@ -315,11 +323,11 @@ class TrainRecipe:
             )
 
 
-def settings_of(recipe: TrainRecipe) -> EarRecipe:
-    """The recipe's part about the ear."""
-    if recipe.ear is None:
-        raise RecipeError("The recipe trains an ear, but says nothing of it.", "Add ear: heads: […].")
-    return recipe.ear
+def settings_of(recipe: TrainRecipe) -> ClassifierRecipe:
+    """The recipe's part about the classifier."""
+    if recipe.classifier is None:
+        raise RecipeError("The recipe trains an ear, but says nothing of it.", "Add classifier: heads: […].")
+    return recipe.classifier
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

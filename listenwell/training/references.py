@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.files import hash_files, written_whole
-from listenwell.training.pair_batch import PairPiece
+from listenwell.training.pair_batch import PairExample
 
 REFERENCES = "references.safetensors"
 _KEY = "key"
 
 
-def references_key(weights: Iterable[Path], pairs: Iterable[PairPiece], device: str) -> str:
+def references_key(weights: Iterable[Path], pairs: Iterable[PairExample], device: str) -> str:
     """A name for all that shapes the references: the weights, every token that is read, and what computes."""
     total = hashlib.sha256(f"{hash_files(weights)} {device}\n".encode())
     for pair in pairs:

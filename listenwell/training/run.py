@@ -4,7 +4,7 @@ from pathlib import Path
 
 from listenwell.files import hash_files
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, surroundings, write_result
+from listenwell.results.store import Result, environment, write_result
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import TrainRecipe
 
@@ -38,7 +38,7 @@ def train(recipe: TrainRecipe) -> Path:
             conditions=tuple(_conditions(recipe, trainer).items()),
             seed=recipe.seed,
             checkpoint=hash_files([best.folder / name for name in best.sums]),
-            **surroundings(),  # type: ignore[arg-type]
+            **environment(),  # type: ignore[arg-type]
         )
         write_result(result, recipe.output / "result.json")
     trainer.processes.wait()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.training.batching import Rows, lay_out
+from listenwell.training.batching import PackedRows, pack_rows
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Encoded:
 
 
 @dataclass(frozen=True)
-class TokenBatch(Rows):
+class TokenBatch(PackedRows):
     """Rows of tokens, and the targets among them."""
 
     sources: np.ndarray  # (targets,) int64: flat index of the position that predicts each target
@@ -47,7 +47,7 @@ def collate(
     sequences: Sequence[Encoded], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> TokenBatch:
     """Rows of sequence numbers as one batch; rows of padding fill up to `height`."""
-    laid = lay_out(sequences, rows, width, height)
+    laid = pack_rows(sequences, rows, width, height)
     chosen = [sequences[index] for row in rows for index in row]
     empty = np.zeros(0, np.int64)
     # A token is predicted one place before it.

@@ -8,7 +8,7 @@ from listenwell.annotators import annotator as module
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import Ear, with_temperatures
+from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
 from listenwell.annotators.views import encode_views
 from listenwell.cli.terminal_chat import _heard
 from listenwell.dialogue import Scored
@@ -32,7 +32,7 @@ CONTEXT, UTTERANCE = ["emotion", "emotion_group", "response"], ["intent", "act",
 
 
 @pytest.fixture(scope="module")
-def ear(tiny_encoder):
+def classifier(tiny_encoder):
     """One ear with every head."""
     one = tiny_ear(tiny_encoder, HEADS, marks_words=True)
     with_temperatures(one, dict.fromkeys(HEADS, 1.5))
@@ -40,14 +40,14 @@ def ear(tiny_encoder):
 
 
 @pytest.fixture
-def annotator(ear):
-    return Annotator([(ear, VOCABULARY)], None, "weights")
+def annotator(classifier):
+    return Annotator([(classifier, VOCABULARY)], None, "weights")
 
 
-def answer(ear, head, *view):
+def answer(classifier, head, *view):
     """The head's probabilities for one view, read alone."""
-    logits = hear(ear, encode_views(VOCABULARY, [view], 64)).logits(head)
-    return probabilities(logits, head, ear.config.temperature(head))[0]
+    logits = hear(classifier, encode_views(VOCABULARY, [view], 64)).logits(head)
+    return probabilities(logits, head, classifier.config.temperature(head))[0]
 
 
 def test_the_right_turns_are_read_by_the_right_heads(annotator):
@@ -61,7 +61,7 @@ def test_the_right_turns_are_read_by_the_right_heads(annotator):
     assert [turn.text for turn in turns] == [turn.text for turn in TALK.turns]
 
 
-def test_every_reading_is_that_of_its_own_view(annotator, ear):
+def test_every_reading_is_that_of_its_own_view(annotator, classifier):
     turns = annotator.annotate(TALK).turns
     own = [turn.speaker == "listener" for turn in TALK.turns]
     said = [(turn.text, mine) for turn, mine in zip(TALK.turns, own, strict=True)]
@@ -73,7 +73,7 @@ def test_every_reading_is_that_of_its_own_view(annotator, ear):
         (1, "exploration"): [(said[0][0], False), (said[1][0], True)],
     }
     for (place, head), view in views.items():
-        found, wanted = turns[place].reading(head), answer(ear, head, *view)
+        found, wanted = turns[place].reading(head), answer(classifier, head, *view)
         order = np.argsort(-wanted)[: len(found.scores)]
         assert [score.label for score in found.scores] == [HEADS[head].labels[int(n)] for n in order]
         assert [score.probability for score in found.scores] == pytest.approx(wanted[order], abs=2e-4)
@@ -93,13 +93,13 @@ def test_top_is_how_many_labels_are_kept(annotator):
             head: 3 if head in MECHANISMS else 2 for head in heads if head != "goemotions"
         }
     for reading in annotator.annotate(TALK, top=99).turns[3].readings:
-        chances = [score.probability for score in reading.scores]
-        assert chances == sorted(chances, reverse=True)
+        shares = [score.probability for score in reading.scores]
+        assert shares == sorted(shares, reverse=True)
         group = reading.head == "emotion_group"
         labels = EMOTION_GROUPS if group else HEADS[reading.head].labels
         assert {score.label for score in reading.scores} == set(labels)
         if reading.head != "goemotions":
-            assert sum(chances) == pytest.approx(1, abs=0.005)
+            assert sum(shares) == pytest.approx(1, abs=0.005)
     with pytest.raises(InputError, match="top is 0"):
         annotator.annotate(TALK, top=0)
 
@@ -108,14 +108,14 @@ def test_a_group_is_as_likely_as_its_members_together(annotator):
     turn = annotator.annotate(TALK, top=99).turns[0]
     alone = {score.label: score.probability for score in turn.reading("emotion").scores}
     for score in turn.reading("emotion_group").scores:
-        together = sum(alone[emotion] for emotion in GROUP_MEMBERS[score.label])
-        assert score.probability == pytest.approx(together, abs=5e-4)
+        batch_size = sum(alone[emotion] for emotion in GROUP_MEMBERS[score.label])
+        assert score.probability == pytest.approx(batch_size, abs=5e-4)
 
 
 def test_all_of_several_labels_that_are_likelier_than_not_are_kept(tiny_encoder):
     sure = dict(zip(GOEMOTIONS, (4.0, 3.0, 2.0, 1.0), strict=False))
-    ear = sure_ear(tiny_encoder, {"goemotions": sure | dict.fromkeys(GOEMOTIONS.labels[4:], -2.0)})
-    annotator = Annotator([(ear, VOCABULARY)], None, "")
+    classifier = sure_ear(tiny_encoder, {"goemotions": sure | dict.fromkeys(GOEMOTIONS.labels[4:], -2.0)})
+    annotator = Annotator([(classifier, VOCABULARY)], None, "")
     (few,) = annotator.annotate(TALK, top=2).turns[0].readings
     (many,) = annotator.annotate(TALK, top=6).turns[0].readings
     assert [score.label for score in few.scores] == list(GOEMOTIONS.labels[:4])
@@ -126,9 +126,11 @@ def test_all_of_several_labels_that_are_likelier_than_not_are_kept(tiny_encoder)
 @pytest.fixture
 def passes(monkeypatch):
     """How many texts each pass of the encoder read."""
-    rows, states = [], Ear.states
+    rows, states = [], MultiTaskClassifier.states
     monkeypatch.setattr(
-        Ear, "states", lambda self, tokens, *rest: rows.append(len(tokens)) or states(self, tokens, *rest)
+        MultiTaskClassifier,
+        "states",
+        lambda self, tokens, *rest: rows.append(len(tokens)) or states(self, tokens, *rest),
     )
     return rows
 
@@ -184,9 +186,9 @@ def test_factors_follow_from_the_readings(annotator):
     assert first.factors.levels is None
     assert fourth.factors.levels is None
     for turn in (second,):
-        chances = [{s.label: s.probability for s in turn.reading(name).scores} for name in MECHANISMS]
+        shares = [{s.label: s.probability for s in turn.reading(name).scores} for name in MECHANISMS]
         expressed = tuple(
-            name for name, chance in zip(MECHANISMS, chances, strict=True) if chance["no"] < 0.5
+            name for name, probability in zip(MECHANISMS, shares, strict=True) if probability["no"] < 0.5
         )
         assert turn.factors.mechanisms == expressed
         assert [level > 0 for level in turn.factors.levels] == [name in expressed for name in MECHANISMS]
@@ -210,11 +212,17 @@ def test_words_are_shown_where_a_mechanism_is(tiny_encoder):
 
     def heard(level, mark):
         opinions = {"act": {}, "exploration": {level: 3.0}}
-        ear = sure_ear(tiny_encoder, opinions, marks_words=True)
+        classifier = sure_ear(tiny_encoder, opinions, marks_words=True)
         with torch.no_grad():
-            ear.words.weight.zero_()
-            ear.words.bias.fill_(mark)
-        return Annotator([(ear, VOCABULARY)], None, "").annotate(TALK).turns[1].reading("exploration").words
+            classifier.words.weight.zero_()
+            classifier.words.bias.fill_(mark)
+        return (
+            Annotator([(classifier, VOCABULARY)], None, "")
+            .annotate(TALK)
+            .turns[1]
+            .reading("exploration")
+            .words
+        )
 
     assert heard("strong", 1.0) == ("I am so sorry to hear that!",)
     assert heard("strong", -1.0) == ()
@@ -231,7 +239,9 @@ def test_what_cannot_be_spelled_is_read_all_the_same(annotator):
 
 
 def test_heads_are_chosen_and_stand_in_their_order(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["tone", "exploration", "act", "emotion"]), tmp_path / "ear")
+    folder = keep_ear(
+        tiny_ear(tiny_encoder, ["tone", "exploration", "act", "emotion"]), tmp_path / "classifier"
+    )
     assert Annotator.load(folder).heads == ("emotion", "act", "tone", "exploration")
     chosen = Annotator.load(folder, heads=["tone", "act"])
     assert chosen.heads == ("act", "tone")
@@ -277,7 +287,7 @@ def test_a_runs_folder_is_read_by_its_best_checkpoint(tiny_encoder, tmp_path):
 
 
 def test_errors_say_what_to_do(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"]), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"]), tmp_path / "classifier")
     with pytest.raises(UnknownNameError, match=r"no head named 'emotions'. Did you mean 'emotion'"):
         Annotator.load(folder, heads=["emotions"])
     with pytest.raises(UnknownNameError, match="no head named 'emotion'"):
@@ -290,7 +300,7 @@ def test_errors_say_what_to_do(tiny_encoder, tmp_path):
             Annotator.load(place)
     with checkpoint.writing(tmp_path / "bags" / "one", "bag") as place:
         (place / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="a 'bag' checkpoint, not 'ear'"):
+    with pytest.raises(CheckpointError, match="a 'fasttext' checkpoint, not 'classifier'"):
         Annotator.load(tmp_path / "bags")
     (folder / "model.safetensors").write_bytes(b"")
     with pytest.raises(CheckpointError, match=r"model\.safetensors is damaged"):

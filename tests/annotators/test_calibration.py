@@ -21,8 +21,8 @@ def test_a_known_temperature_is_found(head, temperature):
 
 def test_labels_drawn_at_a_temperature_give_it_back_nearly():
     logits, random = scattered("act", 4000), np.random.default_rng(6)
-    chances = probabilities(logits, "act", 3.0)
-    drawn = (random.random((4000, 1)) > chances.cumsum(axis=1)).sum(axis=1)
+    calibrated = probabilities(logits, "act", 3.0)
+    drawn = (random.random((4000, 1)) > calibrated.cumsum(axis=1)).sum(axis=1)
     assert fit_temperature(logits, np.eye(9)[drawn], "act") == pytest.approx(3.0, rel=0.05)
 
 

@@ -11,18 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from listenwell import checkpoint
-from listenwell.annotators.fasttext import KIND, BagClassifier, BagConfig, Features, common_words
+from listenwell.annotators.fasttext import KIND, FastTextClassifier, FastTextConfig, Features, common_words
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError
 
 ROOT = Path(__file__).parents[2]
-CONFIG = BagConfig("mood", ("happy", "sad"), 2, 0, ("good", "bad", "don't"))
+CONFIG = FastTextConfig("mood", ("happy", "sad"), 2, 0, ("good", "bad", "don't"))
 VECTORS = np.array([[0, 0], [2, 0], [0, 2], [0, 4]], np.float32)  # of the end, and of each word
-PAIRS = BagConfig("mood", ("happy", "sad"), 2, 5, ("good", "bad"))
+PAIRS = FastTextConfig("mood", ("happy", "sad"), 2, 5, ("good", "bad"))
 
 
 def classifier(config=CONFIG, vectors=VECTORS, bias=(0.0, 0.0)):
-    return BagClassifier(config, vectors, np.eye(2, dtype=np.float32), np.array(bias))
+    return FastTextClassifier(config, vectors, np.eye(2, dtype=np.float32), np.array(bias))
 
 
 @pytest.fixture
@@ -84,9 +84,9 @@ def test_any_texts_get_every_label_the_most_likely_first(texts):
 def test_many_texts_are_read_as_each_alone():
     texts = ["good " * (number % 7) + "bad " * (number % 3) for number in range(600)]
     alone = [classifier().scores([text])[0] for text in texts]
-    together = classifier().scores(texts)
-    assert [[s.label for s in one] for one in together] == [[s.label for s in one] for one in alone]
-    assert [one[0].probability for one in together] == pytest.approx([one[0].probability for one in alone])
+    batch_size = classifier().scores(texts)
+    assert [[s.label for s in one] for one in batch_size] == [[s.label for s in one] for one in alone]
+    assert [one[0].probability for one in batch_size] == pytest.approx([one[0].probability for one in alone])
 
 
 def test_large_numbers_do_not_overflow():
@@ -95,12 +95,12 @@ def test_large_numbers_do_not_overflow():
 
 
 def test_saving_and_loading_changes_no_bit(saved, tmp_path):
-    odd = BagConfig("mood", ("happy", "sad"), 2, 0, ("café", "\ud800", "\u2028"))
+    odd = FastTextConfig("mood", ("happy", "sad"), 2, 0, ("café", "\ud800", "\u2028"))
     vectors = np.random.default_rng(1).normal(size=(4, 2)).astype(np.float32)
     for number, one in enumerate((classifier(), classifier(odd, vectors))):
         with checkpoint.writing(tmp_path / str(number), KIND) as folder:
             one.save(folder)
-        again = BagClassifier.load(tmp_path / str(number))
+        again = FastTextClassifier.load(tmp_path / str(number))
         assert again.config == one.config
         assert again.scores(["café", "good \ud800"]) == one.scores(["café", "good \ud800"])
 
@@ -109,13 +109,13 @@ def test_a_damaged_foreign_or_missing_folder_is_a_clear_error(saved, tmp_path):
     shutil.copytree(saved, tmp_path / "damaged")
     (tmp_path / "damaged" / "model.safetensors").write_bytes(b"x")
     with pytest.raises(CheckpointError, match="damaged"):
-        BagClassifier.load(tmp_path / "damaged")
+        FastTextClassifier.load(tmp_path / "damaged")
     with checkpoint.writing(tmp_path / "other", "causal"):
         pass
     with pytest.raises(CheckpointError, match="not 'bag'"):
-        BagClassifier.load(tmp_path / "other")
+        FastTextClassifier.load(tmp_path / "other")
     with pytest.raises(CheckpointError, match="no such folder"):
-        BagClassifier.load(tmp_path / "nowhere")
+        FastTextClassifier.load(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_files_that_are_no_classifier_are_a_clear_error(saved, file, content):
     if content is not None:
         (saved / file).write_bytes(content)
     with pytest.raises(CheckpointError, match="holds no bag classifier"):
-        BagClassifier.read(saved)
+        FastTextClassifier.read(saved)
 
 
 def test_weights_of_another_shape_are_refused():
@@ -144,8 +144,8 @@ def test_reading_needs_no_torch(saved):
     program = f"""
 import sys
 from pathlib import Path
-from listenwell.annotators.fasttext import BagClassifier
-print(BagClassifier.load(Path({str(saved)!r})).label("bad"), "torch" in sys.modules)
+from listenwell.annotators.fasttext import FastTextClassifier
+print(FastTextClassifier.load(Path({str(saved)!r})).label("bad"), "torch" in sys.modules)
 """
     run = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60

@@ -6,13 +6,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from listenwell import checkpoint
-from listenwell.annotators.config import EarConfig, probabilities
+from listenwell.annotators.config import ClassifierConfig, probabilities
 from listenwell.annotators.inference import hear, like_lengths
-from listenwell.annotators.model import Ear, load_ear, load_encoder, with_temperatures
+from listenwell.annotators.model import MultiTaskClassifier, load_classifier, load_encoder, with_temperatures
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError, WeightsError
 from listenwell.runtime.text import Vocabulary
-from listenwell.training.classifier_batch import EarPiece, collate
+from listenwell.training.classifier_batch import ClassifierExample, collate
 from tests.tiny import ENCODER, keep_ear, tiny_bert_tokenizer, tiny_ear
 
 HEADS = ("emotion", "act", "goemotions", "exploration")
@@ -34,18 +34,24 @@ def inputs(encoder=None, texts=TEXTS, limit=64):
     return encode_views(vocabulary, texts, limit)
 
 
-def logits(ear, given):
-    heard = hear(ear, given)
-    return np.concatenate([heard.logits(head) for head in ear.config.heads], axis=1)
+def logits(classifier, given):
+    heard = hear(classifier, given)
+    return np.concatenate([heard.logits(head) for head in classifier.config.heads], axis=1)
 
 
-def packed(ear, given, rows, width, height=0):
+def packed(classifier, given, rows, width, height=0):
     """The logits of texts laid out in rows, in the order of the texts."""
-    batch = collate([EarPiece(one.tokens, one.types, one.last) for one in given], rows, width, height)
+    batch = collate(
+        [ClassifierExample(one.tokens, one.types, one.last) for one in given], rows, width, height
+    )
     tensors = [torch.from_numpy(a) for a in (batch.tokens, batch.types, batch.positions, batch.segments)]
     with torch.inference_mode():
-        pooled = ear.pooled(ear.states(*tensors), *map(torch.from_numpy, (batch.owners, batch.starts)))
-        found = torch.cat([ear.logits(pooled, head) for head in ear.config.heads], dim=1).numpy()
+        pooled = classifier.pooled(
+            classifier.states(*tensors), *map(torch.from_numpy, (batch.owners, batch.starts))
+        )
+        found = torch.cat(
+            [classifier.logits(pooled, head) for head in classifier.config.heads], dim=1
+        ).numpy()
     back = np.zeros_like(found)
     back[[number for row in rows for number in row]] = found
     return back
@@ -55,20 +61,22 @@ def packed(ear, given, rows, width, height=0):
 def llama_ear(tiny_llama):
     encoder, _ = load_encoder("smollm2-135m-instruct", tiny_llama)
     torch.manual_seed(2)
-    return Ear(encoder, EarConfig("smollm2-135m-instruct", ("act",), "last", 64)).eval()
+    return MultiTaskClassifier(
+        encoder, ClassifierConfig("smollm2-135m-instruct", ("act",), "last", 64)
+    ).eval()
 
 
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])
 def test_no_neighbour_and_no_padding_changes_a_text(tiny_encoder, pooling):
-    ear, given = tiny_ear(tiny_encoder, HEADS, pooling=pooling), inputs()
-    alone = np.concatenate([logits(ear, [one]) for one in given])
+    classifier, given = tiny_ear(tiny_encoder, HEADS, pooling=pooling), inputs()
+    alone = np.concatenate([logits(classifier, [one]) for one in given])
     assert np.abs(alone[0] - alone[1]).max() > 0.1  # texts are not all alike
     close = {"rtol": 0, "atol": 2e-5}
-    np.testing.assert_allclose(logits(ear, given), alone, **close)
-    np.testing.assert_allclose(logits(ear, given[::-1])[::-1], alone, **close)
-    np.testing.assert_allclose(packed(ear, given, [[0], [1], [2], [3]], 60), alone, **close)
-    np.testing.assert_allclose(packed(ear, given, [[2, 0, 1, 3]], 60), alone, **close)
-    np.testing.assert_allclose(packed(ear, given, [[3, 1], [0, 2]], 50, height=4), alone, **close)
+    np.testing.assert_allclose(logits(classifier, given), alone, **close)
+    np.testing.assert_allclose(logits(classifier, given[::-1])[::-1], alone, **close)
+    np.testing.assert_allclose(packed(classifier, given, [[0], [1], [2], [3]], 60), alone, **close)
+    np.testing.assert_allclose(packed(classifier, given, [[2, 0, 1, 3]], 60), alone, **close)
+    np.testing.assert_allclose(packed(classifier, given, [[3, 1], [0, 2]], 50, height=4), alone, **close)
 
 
 def test_a_causal_model_hears_nothing_of_its_neighbours_either(llama_ear, tiny_llama):
@@ -96,10 +104,10 @@ def test_a_causal_model_reads_from_left_to_right(llama_ear, tiny_llama):
 
 
 def test_who_said_it_is_heard(tiny_encoder):
-    ear = tiny_ear(tiny_encoder, ["act"])
+    classifier = tiny_ear(tiny_encoder, ["act"])
     own, others = inputs(texts=[(("I am sorry", True),), (("I am sorry", False),)])
     assert own.tokens.tolist() == others.tokens.tolist()
-    assert np.abs(logits(ear, [own]) - logits(ear, [others])).max() > 1e-3
+    assert np.abs(logits(classifier, [own]) - logits(classifier, [others])).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -111,37 +119,37 @@ def test_who_said_it_is_heard(tiny_encoder):
     ],
 )
 def test_pooling_worked_by_hand(tiny_encoder, pooling, wanted):
-    ear = tiny_ear(tiny_encoder, ["act"], pooling=pooling)
+    classifier = tiny_ear(tiny_encoder, ["act"], pooling=pooling)
     # Two rows of five places: 1 2 3 | 4 5 and 6, padding of 9.
     numbers = torch.tensor([[1.0, 2, 3, 4, 5], [6, 9, 9, 9, 9]])
     states = torch.stack([numbers, 10 * numbers], dim=2)
     owners = torch.tensor([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])
-    assert ear.pooled(states, owners, torch.tensor([0, 3, 5])).tolist() == wanted
+    assert classifier.pooled(states, owners, torch.tensor([0, 3, 5])).tolist() == wanted
 
 
 @pytest.mark.parametrize("lora", [True, False])
 def test_saved_and_loaded_it_hears_the_same(tiny_encoder, tmp_path, lora):
-    ear, given = tiny_ear(tiny_encoder, HEADS, lora, marks_words=True, pooling="first"), inputs()
-    with_temperatures(ear, {"act": 1.25, "emotion": 0.5})
-    back, vocabulary = load_ear(keep_ear(ear, tmp_path / "ear"), tiny_encoder)
-    assert back.config == ear.config
+    classifier, given = tiny_ear(tiny_encoder, HEADS, lora, marks_words=True, pooling="first"), inputs()
+    with_temperatures(classifier, {"act": 1.25, "emotion": 0.5})
+    back, vocabulary = load_classifier(keep_ear(classifier, tmp_path / "classifier"), tiny_encoder)
+    assert back.config == classifier.config
     assert (back.config.temperature("act"), back.config.temperature("exploration")) == (1.25, 1.0)
     assert not back.training
     assert vocabulary.special("[CLS]") == 2
-    np.testing.assert_allclose(logits(back, given), logits(ear, given), rtol=0, atol=0.02)
-    first, second = (hear(one, given, [1]).words(1) for one in (ear, back))
+    np.testing.assert_allclose(logits(back, given), logits(classifier, given), rtol=0, atol=0.02)
+    first, second = (hear(one, given, [1]).words(1) for one in (classifier, back))
     np.testing.assert_allclose(first, second, rtol=0, atol=0.01)
     # fp16 is near, another ear is far.
     other = tiny_ear(tiny_encoder, HEADS, lora, seed=2, pooling="first")
-    assert np.abs(logits(other, given) - logits(ear, given)).max() > 1
+    assert np.abs(logits(other, given) - logits(classifier, given)).max() > 1
     if lora:
         plain = tiny_ear(tiny_encoder, HEADS, pooling="first")
-        plain.heads.load_state_dict(ear.heads.state_dict())
-        assert np.abs(logits(plain, given) - logits(ear, given)).max() > 0.1  # the adapter matters
+        plain.heads.load_state_dict(classifier.heads.state_dict())
+        assert np.abs(logits(plain, given) - logits(classifier, given)).max() > 0.1  # the adapter matters
 
 
 def test_a_checkpoint_holds_half_precision_and_no_form(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora=True), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora=True), tmp_path / "classifier")
     assert {file.name for file in folder.iterdir()} == {
         "adapter_config.json",
         "adapter_model.safetensors",
@@ -159,29 +167,32 @@ def test_a_checkpoint_holds_half_precision_and_no_form(tiny_encoder, tmp_path):
 
 
 def test_words_are_marked_in_the_last_turn_alone(tiny_encoder):
-    ear, given = tiny_ear(tiny_encoder, ("act", "exploration", "interpretation"), marks_words=True), inputs()
-    assert ear.config.marked == ("exploration", "interpretation")
-    found = hear(ear, given, {1, 3})
+    classifier, given = (
+        tiny_ear(tiny_encoder, ("act", "exploration", "interpretation"), marks_words=True),
+        inputs(),
+    )
+    assert classifier.config.marked == ("exploration", "interpretation")
+    found = hear(classifier, given, {1, 3})
     assert found.words(1).shape == (6, 2)  # so sorry to hear that !
     assert found.words(3).shape == (1, 2)
     with pytest.raises(KeyError):
         found.words(0)
-    np.testing.assert_allclose(found.words(1), hear(ear, [given[1]], [0]).words(0), atol=2e-5)
-    states = ear.states(
+    np.testing.assert_allclose(found.words(1), hear(classifier, [given[1]], [0]).words(0), atol=2e-5)
+    states = classifier.states(
         *(torch.from_numpy(np.asarray(a, np.int64))[None] for a in (given[1].tokens, given[1].types)),
         torch.arange(len(given[1]))[None],
         torch.ones(1, len(given[1]), dtype=torch.long),
     )
     first, end = given[1].last
-    by_hand = ear.words(states[0, first:end]).sigmoid().detach().numpy()
+    by_hand = classifier.words(states[0, first:end]).sigmoid().detach().numpy()
     np.testing.assert_allclose(found.words(1), by_hand, atol=2e-5)
 
 
 def test_an_ear_that_marks_no_words_says_so(tiny_encoder):
-    ear = tiny_ear(tiny_encoder, ["exploration"])
-    assert ear.config.marked == () and ear.words is None
+    classifier = tiny_ear(tiny_encoder, ["exploration"])
+    assert classifier.config.marked == () and classifier.words is None
     with pytest.raises(InputError, match=r"marks no words.*marks_words"):
-        hear(ear, inputs(), [0])
+        hear(classifier, inputs(), [0])
 
 
 def test_batches_are_of_like_length_and_hold_every_text_once():
@@ -226,43 +237,46 @@ def test_the_encoders_dropout_acts_in_training_only(tiny_encoder):
     (given,) = inputs(texts=TEXTS[:1])
     for dropout in (0.0, 0.5):
         encoder, _ = load_encoder(ENCODER, tiny_encoder, dropout)
-        ear = Ear(encoder, EarConfig(ENCODER, ("act",), limit=64))
-        assert np.array_equal(logits(ear.eval(), [given]), logits(ear, [given]))
-        ear.train()
-        assert np.array_equal(logits(ear, [given]), logits(ear, [given])) == (dropout == 0)
+        classifier = MultiTaskClassifier(encoder, ClassifierConfig(ENCODER, ("act",), limit=64))
+        assert np.array_equal(logits(classifier.eval(), [given]), logits(classifier, [given]))
+        classifier.train()
+        assert np.array_equal(logits(classifier, [given]), logits(classifier, [given])) == (dropout == 0)
 
 
 def test_the_heads_dropout_acts_in_training_only(tiny_encoder):
     encoder, _ = load_encoder(ENCODER, tiny_encoder)
-    ear, given = Ear(encoder, EarConfig(ENCODER, ("act",), limit=64), dropout=0.5), inputs()
-    assert np.array_equal(logits(ear.eval(), given), logits(ear, given))
-    assert not np.array_equal(logits(ear.train(), given), logits(ear, given))
+    classifier, given = (
+        MultiTaskClassifier(encoder, ClassifierConfig(ENCODER, ("act",), limit=64), dropout=0.5),
+        inputs(),
+    )
+    assert np.array_equal(logits(classifier.eval(), given), logits(classifier, given))
+    assert not np.array_equal(logits(classifier.train(), given), logits(classifier, given))
 
 
 def test_a_config_is_checked_and_goes_to_json_and_back():
-    config = EarConfig(ENCODER, ("act", "tone"), "last", 100, True, (("act", 1.5),))
-    assert EarConfig.from_json(config.to_json()) == config
+    config = ClassifierConfig(ENCODER, ("act", "tone"), "last", 100, True, (("act", 1.5),))
+    assert ClassifierConfig.from_json(config.to_json()) == config
     with pytest.raises(InputError, match=r"no head 'mood'.*emotion, response"):
-        EarConfig(ENCODER, ("mood",))
+        ClassifierConfig(ENCODER, ("mood",))
     with pytest.raises(InputError, match=r"pooling is 'max'.*mean, first, last"):
-        EarConfig(ENCODER, ("act",), "max")
+        ClassifierConfig(ENCODER, ("act",), "max")
 
 
 def test_checkpoints_that_cannot_be_used(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "classifier")
     weights = folder / "heads.safetensors"
     weights.write_bytes(weights.read_bytes()[:-4] + b"oops")
     with pytest.raises(CheckpointError, match=r"heads\.safetensors is damaged"):
-        load_ear(folder, tiny_encoder)
+        load_classifier(folder, tiny_encoder)
     weights.unlink()
     with pytest.raises(CheckpointError, match=r"lacks heads\.safetensors"):
-        load_ear(folder, tiny_encoder)
+        load_classifier(folder, tiny_encoder)
     with checkpoint.writing(tmp_path / "other", "bag") as place:
         (place / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="a 'bag' checkpoint, not 'ear'"):
-        load_ear(tmp_path / "other", tiny_encoder)
+    with pytest.raises(CheckpointError, match="a 'fasttext' checkpoint, not 'classifier'"):
+        load_classifier(tmp_path / "other", tiny_encoder)
     with pytest.raises(CheckpointError, match="no such folder"):
-        load_ear(tmp_path / "nowhere", tiny_encoder)
+        load_classifier(tmp_path / "nowhere", tiny_encoder)
 
 
 def without_a_head(tiny_encoder, folder):
@@ -271,7 +285,7 @@ def without_a_head(tiny_encoder, folder):
     kept = {
         name: value for name, value in load_file(whole / "heads.safetensors").items() if "tone" not in name
     }
-    with checkpoint.writing(folder / "half", "ear") as place:
+    with checkpoint.writing(folder / "half", "classifier") as place:
         for name in ("adapter_config.json", "adapter_model.safetensors", "config.json"):
             (place / name).write_bytes((whole / name).read_bytes())
         save_file(kept, place / "heads.safetensors")
@@ -280,7 +294,7 @@ def without_a_head(tiny_encoder, folder):
 
 def test_a_head_without_weights_is_not_made_up(tiny_encoder, tmp_path):
     with pytest.raises(CheckpointError, match=r"heads\.tone"):
-        load_ear(without_a_head(tiny_encoder, tmp_path), tiny_encoder)
+        load_classifier(without_a_head(tiny_encoder, tmp_path), tiny_encoder)
 
 
 def test_a_folder_that_is_no_encoder_is_named(tmp_path, tiny_encoder):

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from listenwell import Annotator, Dialogue, Turn, checkpoint
-from listenwell.annotators.config import EarConfig
+from listenwell.annotators.config import ClassifierConfig
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import Ear, load_ear
-from listenwell.annotators.onnx_classifier import LightEar, load_light_ear
+from listenwell.annotators.model import MultiTaskClassifier, load_classifier
+from listenwell.annotators.onnx_classifier import OnnxClassifier, load_onnx_classifier
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError
 from listenwell.runtime import engines
@@ -36,19 +36,21 @@ VIEWS = [
 def both(tiny_encoder, folder, lora=True, **settings):
     """The same ear on both engines, exact."""
     kept = keep_ear(tiny_ear(tiny_encoder, HEADS, lora, marks_words=True, **settings), folder)
-    return load_ear(kept), load_light_ear(kept, precision="fp32")
+    return load_classifier(kept), load_onnx_classifier(kept, precision="fp32")
 
 
 @pytest.mark.parametrize("lora", [True, False])
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])
 def test_it_hears_what_the_ear_on_torch_hears(tiny_encoder, tmp_path, lora, pooling):
-    (ear, vocabulary), (light, its_own) = both(tiny_encoder, tmp_path / "ear", lora, pooling=pooling)
-    assert light.config == ear.config and light.width == ear.width
-    given = encode_views(vocabulary, VIEWS, ear.config.limit)
-    assert [one.tokens.tolist() for one in encode_views(its_own, VIEWS, ear.config.limit)] == [
+    (classifier, vocabulary), (light, its_own) = both(
+        tiny_encoder, tmp_path / "classifier", lora, pooling=pooling
+    )
+    assert light.config == classifier.config and light.width == classifier.width
+    given = encode_views(vocabulary, VIEWS, classifier.config.limit)
+    assert [one.tokens.tolist() for one in encode_views(its_own, VIEWS, classifier.config.limit)] == [
         one.tokens.tolist() for one in given
     ]
-    wanted, found = hear(ear, given, {1, 3}), hear(light, given, {1, 3})
+    wanted, found = hear(classifier, given, {1, 3}), hear(light, given, {1, 3})
     assert found.pooled.dtype == np.float32
     np.testing.assert_allclose(found.pooled, wanted.pooled, atol=1e-5)
     for head in HEADS:
@@ -71,27 +73,27 @@ def test_pooling_worked_by_hand(pooling, wanted):
     class Encoder:
         width, positions = 2, 64
 
-    ear = LightEar(Encoder(), EarConfig(ENCODER, ("act",), pooling, 64), {})
+    classifier = OnnxClassifier(Encoder(), ClassifierConfig(ENCODER, ("act",), pooling, 64), {})
     # Two rows of five places: 1 2 3 | 4 5 and 6, padding of 9.
     numbers = np.array([[1.0, 2, 3, 4, 5], [6, 9, 9, 9, 9]])
     states = np.stack([numbers, 10 * numbers], axis=2)
     owners = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])
-    assert ear.pooled(states, owners, np.array([0, 3, 5])).tolist() == wanted
+    assert classifier.pooled(states, owners, np.array([0, 3, 5])).tolist() == wanted
 
 
 def test_annotations_are_the_same_in_full_precision_and_near_in_eight_bits(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora=True, marks_words=True), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora=True, marks_words=True), tmp_path / "classifier")
     wanted = Annotator.load(folder, engine="torch").annotate(TALK, top=99)
     for precision, near in (("fp32", 1.5e-4), ("int8", 0.2)):
         found = Annotator.load(folder, engine="onnx", precision=precision).annotate(TALK, top=99)
         for turn, right in zip(found.turns, wanted.turns, strict=True):
             assert [reading.head for reading in turn.readings] == [reading.head for reading in right.readings]
             for reading in turn.readings:
-                chances, truth = (
+                probabilities, truth = (
                     {score.label: score.probability for score in one.reading(reading.head).scores}
                     for one in (turn, right)
                 )
-                assert chances == pytest.approx(truth, abs=near)
+                assert probabilities == pytest.approx(truth, abs=near)
         if precision == "fp32":
             assert [[read.words for read in turn.readings] for turn in found.turns] == [
                 [read.words for read in turn.readings] for turn in wanted.turns
@@ -99,14 +101,18 @@ def test_annotations_are_the_same_in_full_precision_and_near_in_eight_bits(tiny_
 
 
 def test_auto_takes_onnxruntime_where_it_can(tiny_encoder, tmp_path, monkeypatch):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "classifier")
 
     def kind(**settings):
-        return type(Annotator.load(folder, **settings)._ears[0][0])
+        return type(Annotator.load(folder, **settings)._classifiers[0][0])
 
-    assert kind() is LightEar and kind(engine="onnx") is LightEar and kind(engine="torch") is Ear
+    assert (
+        kind() is OnnxClassifier
+        and kind(engine="onnx") is OnnxClassifier
+        and kind(engine="torch") is MultiTaskClassifier
+    )
     monkeypatch.setattr(engines, "is_installed", lambda package: package != "onnxruntime")
-    assert kind() is Ear
+    assert kind() is MultiTaskClassifier
     with pytest.raises(InputError, match=r"needs the packages onnx and onnxruntime.*pip install"):
         kind(engine="onnx")
 
@@ -117,16 +123,19 @@ def test_an_ear_on_a_causal_model_stays_with_torch(tiny_llama, tmp_path, monkeyp
     for module in ("runtime.encoder", "runtime.onnx.checkpoint_encoder"):
         monkeypatch.setattr(f"listenwell.{module}.find_weights", lambda base, folder=None: tiny_llama)
     model, _ = load_encoder("smollm2-135m-instruct", tiny_llama)
-    folder = keep_ear(Ear(model, EarConfig("smollm2-135m-instruct", ("act",), "last", 64)), tmp_path / "ear")
+    folder = keep_ear(
+        MultiTaskClassifier(model, ClassifierConfig("smollm2-135m-instruct", ("act",), "last", 64)),
+        tmp_path / "classifier",
+    )
     annotator = Annotator.load(folder)
-    assert type(annotator._ears[0][0]) is Ear
+    assert type(annotator._classifiers[0][0]) is MultiTaskClassifier
     assert annotator.key == Annotator.load(folder, engine="torch").key
     with pytest.raises(InputError, match=r"does not run on onnxruntime.*listenwell\[train\]"):
         Annotator.load(folder, engine="onnx")
 
 
 def test_the_key_names_engine_and_precision(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "classifier")
     same = shutil.copytree(folder, tmp_path / "same")
     keys = [
         Annotator.load(place, engine=engine, precision=precision).key
@@ -138,11 +147,11 @@ def test_the_key_names_engine_and_precision(tiny_encoder, tmp_path):
 
 
 def test_whole_weights_are_written_out_once_and_again_where_they_are_damaged(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "classifier")
 
     def answer():
-        ear, vocabulary = load_light_ear(folder, precision="fp32")
-        return hear(ear, encode_views(vocabulary, VIEWS, 64)).logits("act")
+        classifier, vocabulary = load_onnx_classifier(folder, precision="fp32")
+        return hear(classifier, encode_views(vocabulary, VIEWS, 64)).logits("act")
 
     first = answer()
     (made,) = (tmp_path / "cache" / "weights").glob("encoder-*")
@@ -160,17 +169,17 @@ def test_whole_weights_are_written_out_once_and_again_where_they_are_damaged(tin
     np.testing.assert_array_equal(answer(), first)
     assert weights.stat().st_mtime_ns != written
     # Another ear's weights are others.
-    keep_ear(tiny_ear(tiny_encoder, ["act"], seed=2), tmp_path / "ear")
+    keep_ear(tiny_ear(tiny_encoder, ["act"], seed=2), tmp_path / "classifier")
     assert np.abs(answer() - first).max() > 0.1
     assert len(list((tmp_path / "cache" / "weights").glob("encoder-*"))) == 2
 
 
 def test_an_encoder_of_ones_own_is_read(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"], lora=True), tmp_path / "classifier")
     (tmp_path / "other").mkdir()
     other = save_tiny_encoder(tmp_path / "other", seed=9)
-    plain, own = (load_light_ear(folder, place, "fp32") for place in (None, other))
-    wanted, _ = load_ear(folder, other)
+    plain, own = (load_onnx_classifier(folder, place, "fp32") for place in (None, other))
+    wanted, _ = load_classifier(folder, other)
     given = encode_views(own[1], VIEWS, 64)
     found = hear(own[0], given).logits("act")
     np.testing.assert_allclose(found, hear(wanted, given).logits("act"), atol=1e-4)
@@ -180,24 +189,24 @@ def test_an_encoder_of_ones_own_is_read(tiny_encoder, tmp_path):
 def test_what_cannot_be_used_is_named(tiny_encoder, tmp_path):
     half, whole = without_a_head(tiny_encoder, tmp_path), tmp_path / "whole"
     with pytest.raises(CheckpointError, match=r"lacks or adds the weights heads\.tone\.bias, heads\.tone"):
-        load_light_ear(half)
-    ear, vocabulary = load_light_ear(whole)
+        load_onnx_classifier(half)
+    classifier, vocabulary = load_onnx_classifier(whole)
     with pytest.raises(InputError, match=r"marks no words.*marks_words"):
-        hear(ear, encode_views(vocabulary, VIEWS, 64), [0])
-    with checkpoint.writing(tmp_path / "long", "ear") as place:
+        hear(classifier, encode_views(vocabulary, VIEWS, 64), [0])
+    with checkpoint.writing(tmp_path / "long", "classifier") as place:
         for name in ("adapter_config.json", "adapter_model.safetensors", "heads.safetensors"):
             shutil.copyfile(whole / name, place / name)
         config = json.loads((whole / "config.json").read_text()) | {"limit": 65}
         (place / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"limit is 65.*64"):
-        load_light_ear(tmp_path / "long")
+        load_onnx_classifier(tmp_path / "long")
     with pytest.raises(InputError, match=r"precision is 'int4'.*int8, fp32"):
         Annotator.load(whole, precision="int4")
 
 
 def test_nothing_heard_is_nothing_answered(tiny_encoder, tmp_path):
-    ear, _ = load_light_ear(keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "ear"))
-    assert hear(ear, []).logits("act").shape == (0, 9)
+    classifier, _ = load_onnx_classifier(keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "classifier"))
+    assert hear(classifier, []).logits("act").shape == (0, 9)
 
 
 ANNOTATES = """
@@ -212,7 +221,7 @@ assert not {"torch", "transformers", "peft"} & set(sys.modules)
 
 @pytest.mark.parametrize("lora", [True, False])
 def test_annotating_needs_no_torch(tiny_encoder, tmp_path, lora):
-    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora, marks_words=True), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, lora, marks_words=True), tmp_path / "classifier")
     printed = run_without_torch(ANNOTATES, folder, tiny_encoder, TALK.to_json())
     found = Dialogue.from_json(printed)
     assert found == Annotator.load(folder, weights=tiny_encoder).annotate(TALK)
@@ -220,7 +229,7 @@ def test_annotating_needs_no_torch(tiny_encoder, tmp_path, lora):
 
 
 def test_without_torch_an_ear_for_it_says_what_to_install(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "ear")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "classifier")
     program = """
 from pathlib import Path
 from listenwell.annotators.annotator import Annotator

@@ -9,8 +9,8 @@ from tests.tiny import tiny_bert_tokenizer
 VOCABULARY = Vocabulary(tiny_bert_tokenizer())
 
 
-def shown(text, *chances, least=0.5):
-    return shown_parts(text, VOCABULARY, np.array(chances), least)
+def shown(text, *probabilities, least=0.5):
+    return shown_parts(text, VOCABULARY, np.array(probabilities), least)
 
 
 def test_near_words_are_joined_and_others_are_not():
@@ -65,11 +65,15 @@ def test_pieces_in_parts_of_a_text_worked_by_hand():
 @given(st.text(), st.data())
 def test_what_is_shown_is_in_the_text_and_holds_every_marked_piece(text, data):
     spans = VOCABULARY.spans(text)
-    chances = data.draw(st.lists(st.sampled_from([0.2, 0.8]), min_size=len(spans), max_size=len(spans)))
-    places = shown_spans(text, VOCABULARY, np.array(chances, np.float32))
-    parts = shown(text, *chances)
+    probabilities = data.draw(st.lists(st.sampled_from([0.2, 0.8]), min_size=len(spans), max_size=len(spans)))
+    places = shown_spans(text, VOCABULARY, np.array(probabilities, np.float32))
+    parts = shown(text, *probabilities)
     assert parts == tuple(text[first:end] for first, end in places)
     inside = marked_pieces(text, VOCABULARY, places)
-    assert all(inside[place] for place, chance in enumerate(chances) if chance > 0.5 and np.ptp(spans[place]))
-    if not any(chance > 0.5 for chance in chances):
+    assert all(
+        inside[place]
+        for place, probability in enumerate(probabilities)
+        if probability > 0.5 and np.ptp(spans[place])
+    )
+    if not any(probability > 0.5 for probability in probabilities):
         assert parts == ()

@@ -6,11 +6,11 @@ import pytest
 
 from listenwell import Annotator, Dialogue, Turn
 from listenwell.annotators import fasttext as bag
-from listenwell.annotators.annotator import SHIPPED, find_ears
-from listenwell.annotators.config import KIND, EarConfig
-from listenwell.annotators.fasttext import BagClassifier
+from listenwell.annotators.annotator import SHIPPED, find_classifiers
+from listenwell.annotators.config import KIND, ClassifierConfig
+from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.onnx_classifier import LightEar
+from listenwell.annotators.onnx_classifier import OnnxClassifier
 from listenwell.checkpoint import open_checkpoint
 from listenwell.labels import EMOTIONS, MECHANISMS
 
@@ -33,7 +33,10 @@ def heard(annotator, text, head="emotion"):
 
 
 def test_every_head_is_there_once():
-    configs = [EarConfig.from_dict(open_checkpoint(folder, KIND).config()) for folder in find_ears(SHIPPED)]
+    configs = [
+        ClassifierConfig.from_dict(open_checkpoint(folder, KIND).config())
+        for folder in find_classifiers(SHIPPED)
+    ]
     heads = [head for config in configs for head in config.heads]
     assert sorted(heads) == sorted(HEADS)
     for config in configs:
@@ -45,12 +48,12 @@ def test_every_head_is_there_once():
 def test_the_files_are_small():
     assert bag.SHIPPED.parent == SHIPPED.parent
     files = [file for file in SHIPPED.parent.rglob("*") if file.is_file()]
-    assert {folder / "checkpoint.json" for folder in (*find_ears(SHIPPED), bag.SHIPPED)} <= set(files)
+    assert {folder / "checkpoint.json" for folder in (*find_classifiers(SHIPPED), bag.SHIPPED)} <= set(files)
     assert 0 < sum(file.stat().st_size for file in files) < LIMIT_BYTES
 
 
 def test_each_has_a_model_card_that_tells_what_a_user_must_know():
-    for folder in find_ears(SHIPPED):
+    for folder in find_classifiers(SHIPPED):
         saved = open_checkpoint(folder, KIND)
         card = saved.path("README.md").read_text(encoding="utf-8").casefold()
         for corpus in ("empatheticdialogues", "empatheticintents", "goemotions", "epitome"):
@@ -73,7 +76,7 @@ def test_the_light_classifier_is_whole_and_has_a_card():
 
 
 def test_the_light_classifier_hears_sadness_and_joy():
-    light = BagClassifier.load()
+    light = FastTextClassifier.load()
     assert light.config.reads == "situation emotion"
     assert sorted(light.config.labels) == sorted(EMOTIONS)
     assert light.label("My dog died last night.") in SAD
@@ -121,7 +124,7 @@ def test_probabilities_add_up_and_heads_can_be_chosen(annotator):
     for reading in single:
         assert sum(score.probability for score in reading.scores) == pytest.approx(1, abs=0.01)
     assert turn.reading("goemotions").scores[0].label == "gratitude"
-    engine = "onnx" if isinstance(annotator._ears[0][0], LightEar) else "torch"
+    engine = "onnx" if isinstance(annotator._classifiers[0][0], OnnxClassifier) else "torch"
     only = Annotator.load(heads=["emotion"], engine=engine)
     assert only.heads == ("emotion",) and only.key != annotator.key
     assert heard(only, "I miss him.") == heard(annotator, "I miss him.")

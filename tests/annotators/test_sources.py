@@ -127,19 +127,19 @@ def test_a_rationale_counts_where_it_is_found_letter_by_letter(rationale, places
 
 
 def test_what_a_source_cannot_use_is_passed_over():
-    bare = Dialogue((POST, Turn("listener", REPLY)), emotion="sad")
+    generic_question = Dialogue((POST, Turn("listener", REPLY)), emotion="sad")
     text = LabelledText("So true.", ("agreeing",))
     for name, wrong in {
-        "situations": bare,
-        "replies": bare,
-        "comments": bare,
-        "acts": bare,
-        "intents": bare,
+        "situations": generic_question,
+        "replies": generic_question,
+        "comments": generic_question,
+        "acts": generic_question,
+        "intents": generic_question,
     }.items():
         assert list(SOURCES[name].views(wrong)) == []
     for name in ("situations", "contexts", "replies"):
         assert list(SOURCES[name].views(text)) == []
-    (context,) = SOURCES["contexts"].views(bare)
+    (context,) = SOURCES["contexts"].views(generic_question)
     assert dict(context.labels) == {"emotion": ("sad",)}  # nobody said what the reply is
 
 

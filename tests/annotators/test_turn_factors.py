@@ -10,7 +10,7 @@ def read(head, label, probability=0.9):
 
 def levels(head, no, weak, strong):
     scores = sorted(zip((no, weak, strong), ("no", "weak", "strong"), strict=True), reverse=True)
-    return Reading(head, tuple(Scored(label, chance) for chance, label in scores))
+    return Reading(head, tuple(Scored(label, probability) for probability, label in scores))
 
 
 def filled(*turns):

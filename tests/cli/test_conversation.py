@@ -19,7 +19,7 @@ class Parrot:
     name: str = "parrot"
 
     @property
-    def speak(self):
+    def generate(self):
         return self
 
     def reply(self, text, *, history, persona, want, seed, on_text):

@@ -158,8 +158,8 @@ def test_one_split_of_an_annotated_file(call, undrawn, made):
 
 def test_dialogues_that_do_not_note_their_split(call, undrawn, made):
     noted = made.read_text()
-    bare = FakeAnnotator().annotate_all(dialogues("empathetic_dialogues", "train")[:1])
-    (line,) = (f"{one.to_json()}\n" for one in bare)
+    generic_question = FakeAnnotator().annotate_all(dialogues("empathetic_dialogues", "train")[:1])
+    (line,) = (f"{one.to_json()}\n" for one in generic_question)
     made.write_text(noted + line)
     assert json.loads(call("empathetic_dialogues", "--annotated", made, "--json").stdout)["split"] == (
         "train+valid+test+no split"
@@ -211,19 +211,24 @@ def test_half_annotated_corpora_are_annotated(call, undrawn):
 
 
 def test_errors_say_what_to_do(call, tmp_path):
-    bare = tmp_path / "bare.jsonl"
-    bare.write_text("".join(f"{one.to_json()}\n" for one in dialogues("empathetic_dialogues", "train")))
+    generic_question = tmp_path / "bare.jsonl"
+    generic_question.write_text(
+        "".join(f"{one.to_json()}\n" for one in dialogues("empathetic_dialogues", "train"))
+    )
     for arguments, message in (
         (("goemotions",), "has no replies"),
         (("goemotion",), "Did you mean 'goemotions'"),
         (("empathetic_dialogues", "--split", "dev"), "no split of empathetic_dialogues named 'dev'"),
         (
-            ("empathetic_dialogues", "--annotated", bare),
+            ("empathetic_dialogues", "--annotated", generic_question),
             "listenwell annotate empathetic_dialogues --out FILE",
         ),
         (("empathetic_dialogues", "--annotated", tmp_path / "no"), "There is no file"),
-        (("empathetic_dialogues", "--annotated", bare, "--split", "dev"), "named 'dev'"),
-        (("empathetic_dialogues", "--annotated", bare, "--path", bare), "Give one of the two"),
+        (("empathetic_dialogues", "--annotated", generic_question, "--split", "dev"), "named 'dev'"),
+        (
+            ("empathetic_dialogues", "--annotated", generic_question, "--path", generic_question),
+            "Give one of the two",
+        ),
     ):
         result = call(*arguments)
         assert isinstance(result.exception, ListenwellError), (arguments, result.exception)

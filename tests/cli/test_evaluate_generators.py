@@ -1,4 +1,4 @@
-"""`listenwell evaluate` of speakers that plan, and `listenwell compare`."""
+"""`listenwell evaluate` of generators that plan, and `listenwell compare`."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from listenwell.corpora import CORPORA
 from listenwell.errors import ListenwellError
 from listenwell.listener import Listener
 from listenwell.results.store import read_result
-from tests.evaluation.fake_speaker import FakeReaders, FakeSpeaker, FakeWho, annotate
+from tests.evaluation.fake_generator import FakeAnnotator, FakeGenerator, FakeSystem, annotate
 
 SAMPLES = Path(__file__).parents[1] / "data"
 ED = "empathetic_dialogues"
@@ -22,8 +22,8 @@ ED = "empathetic_dialogues"
 def call(monkeypatch, tmp_path, tiny_encoder):
     monkeypatch.setenv("LISTENWELL_DATA", str(SAMPLES))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("listenwell.evaluation.systems.Who", FakeWho)
-    monkeypatch.setattr("listenwell.evaluation.empathy.load_readers", lambda *heads: FakeReaders())
+    monkeypatch.setattr("listenwell.evaluation.systems.System", FakeSystem)
+    monkeypatch.setattr("listenwell.evaluation.empathy.load_readers", lambda *heads: FakeAnnotator())
     annotate(CORPORA.load(ED)(SAMPLES / ED), "train", tmp_path / "annotated" / ED)
 
     def run(*arguments):
@@ -70,13 +70,13 @@ def test_replies_under_gold_factors_are_made_and_measured_then_their_realization
     lines = Path("gold/replies.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["plan"]["act"] == "questioning"
     ask("--replies", "gold/replies.jsonl", "--task", "realization", "--keep", "results")
-    realized = read_result(Path("results/realization-fake-gold-factors.json"))
-    assert realized.metric("da_realized") == 0 and realized.count == len(lines)
+    plan_adherence = read_result(Path("results/realization-fake-gold-factors.json"))
+    assert plan_adherence.metric("da_realized") == 0 and plan_adherence.count == len(lines)
 
 
 def test_a_listener_with_parts_switched_off_is_a_row_of_ablations(ask, monkeypatch):
-    monkeypatch.setattr(FakeWho, "listener", lambda self: Listener(FakeSpeaker(), plan=FakeSpeaker()))
-    ask("fake", "--without", "ranker", "--without", "stock", "--keep", "results")
+    monkeypatch.setattr(FakeSystem, "listener", lambda self: Listener(FakeGenerator(), plan=FakeGenerator()))
+    ask("fake", "--without", "ranker", "--without", "generic_response", "--keep", "results")
     result = read_result(Path("results/ablations-fake-without-ranker-stock.json"))
     assert (result.task, result.system) == ("ablations", "fake without ranker, stock")
     assert dict(result.conditions)["switched off"] == "ranker, stock"

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError
-from listenwell.papers.rankers.ensemble import Ensemble, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
 from listenwell.results.store import read_result
 from tests.rankers.many_talks import write_talks
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
@@ -139,10 +139,10 @@ def test_errors_say_what_to_do(call, arguments, message):
 
 
 def test_a_checkpoint_of_another_kind_is_named(call, tmp_path, tiny_encoder):
-    keep_ear(tiny_ear(tiny_encoder, ["emotion"]), tmp_path / "ear")
-    done = call("evaluate", "rankers", "--ranker", "ear")
+    keep_ear(tiny_ear(tiny_encoder, ["emotion"]), tmp_path / "classifier")
+    done = call("evaluate", "rankers", "--ranker", "classifier")
     assert isinstance(done.exception, CheckpointError)
-    assert "ear holds a 'ear' checkpoint, not 'ranker'" in str(done.exception)
+    assert "classifier holds a 'classifier' checkpoint, not 'ranker'" in str(done.exception)
 
 
 def test_no_pools_are_no_number(call):
@@ -153,7 +153,7 @@ def test_no_pools_are_no_number(call):
 def test_rankers_are_joined_and_measured(call):
     done = call("ensemble", "a", "poly", "--out", "both", "--pools", 1)
     assert done.exit_code == 0, done.exception
-    found = load_witness(Path("both"))
+    found = load_scorer(Path("both"))
     assert isinstance(found, Ensemble)
     lines = done.stdout.splitlines()
     assert lines == [f"{found.weights[0]:10.4f}  a", f"{found.weights[1]:10.4f}  poly"]

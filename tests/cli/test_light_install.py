@@ -48,10 +48,10 @@ def test_a_reply_without_torch(tiny_llama, tmp_path):
     assert made.stdout.strip()
 
 
-def test_a_planned_talk_without_torch(tiny_speaker):
+def test_a_planned_talk_without_torch(tiny_generator):
     made = call(
-        *("chat", "--model", "planned", "--weights", str(tiny_speaker), "--seed", "1"),
-        *("--without", "understand", "--without", "choose"),
+        *("chat", "--model", "planned", "--weights", str(tiny_generator), "--seed", "1"),
+        *("--without", "understand", "--without", "rerank"),
         given="I am sad\n",
     )
     assert made.returncode == 0, made.stderr

@@ -15,7 +15,7 @@ REPLIES = "I am sorry about your dog.\n\nOh [red]no[/red]!\nThat is great news!\
 @pytest.fixture
 def call(tmp_path, monkeypatch):
     fake = ModuleType("listenwell.rankers.ranker")
-    fake.Selector = FakeSelector
+    fake.Ranker = FakeSelector
     monkeypatch.setitem(sys.modules, "listenwell.rankers.ranker", fake)
     (tmp_path / "pool.txt").write_text(REPLIES + "\x1b[2J\n")
     runner = CliRunner()

@@ -15,12 +15,12 @@ def file(tmp_path, monkeypatch):
     return write_study(tmp_path / "studies")
 
 
-def study(*arguments):
-    return CliRunner().invoke(app, ["study", *map(str, arguments)])
+def sweep(*arguments):
+    return CliRunner().invoke(app, ["sweep", *map(str, arguments)])
 
 
 def test_a_study_is_run_and_gathered(file, tmp_path):
-    done = study(file, "--parallel", 2)
+    done = sweep(file, "--parallel", 2)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
         "Written: results/topic-4-numbers.json",
@@ -33,18 +33,18 @@ def test_a_study_is_run_and_gathered(file, tmp_path):
 
 
 def test_one_row_is_run_and_gathered_alone(file, tmp_path):
-    done = study(file, "--only", "8 numbers", "--results", "kept")
+    done = sweep(file, "--only", "8 numbers", "--results", "kept")
     assert done.exit_code == 0
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["topic-8-numbers.json"]
 
 
 def test_after_a_failure_nothing_is_gathered_unless_a_part_is_wanted(file, tmp_path, monkeypatch):
     monkeypatch.setattr(Run, "job", quick_job(FAILS_ON_FOUR))
-    done = study(file)
+    done = sweep(file)
     assert done.exit_code == 1 and done.stdout == ""
     assert "study: 2 finished, 2 failed" in done.stderr and "Nothing is gathered" in done.stderr
     assert "\x1b" not in done.stderr
-    done = study(file, "--partial")
+    done = sweep(file, "--partial")
     assert done.exit_code == 1
     assert done.stdout == "Written: results/topic-8-numbers.json\n"
     assert "missing: sizes: 4 numbers, seed 1, 2" in done.stderr
@@ -53,32 +53,32 @@ def test_after_a_failure_nothing_is_gathered_unless_a_part_is_wanted(file, tmp_p
 def test_gathering_alone_runs_nothing(file, tmp_path, monkeypatch):
     monkeypatch.setattr(Run, "job", quick_job("raise SystemExit(9)"))
     (plan,) = read_plans([file])
-    done = study(file, "--gather-only")
+    done = sweep(file, "--gather-only")
     assert isinstance(done.exception, InputError) and "8 numbers, seed 1, 2" in str(done.exception)
     for run in plan.runs:
         finish(run, 30.0)
-    done = study(file, "--gather-only")
+    done = sweep(file, "--gather-only")
     assert done.exit_code == 0 and done.stderr == "" and len(done.stdout.splitlines()) == 2
 
 
 def test_a_rehearsal_is_gathered_only_where_it_is_told_to(file, tmp_path):
-    done = study(file, "--limit", 3)
+    done = sweep(file, "--limit", 3)
     assert done.exit_code == 0 and done.stdout == "" and "rehearsal" in done.stderr
     assert not (tmp_path / "results").exists()
     assert (tmp_path / "runs" / "sizes-limit3").is_dir() and not (tmp_path / "runs" / "sizes").exists()
-    assert study(file, "--limit", 3, "--results", "tried").exit_code == 0
+    assert sweep(file, "--limit", 3, "--results", "tried").exit_code == 0
     assert len(list((tmp_path / "tried").iterdir())) == 2
 
 
 def test_when_the_time_is_up_the_exit_code_says_so(file, monkeypatch):
     monkeypatch.setattr(Run, "job", quick_job("import time; time.sleep(60)"))
-    done = study(file, "--seconds", 0.3, "--seeds", "2")
+    done = sweep(file, "--seconds", 0.3, "--seeds", "2")
     assert done.exit_code == 3
     assert "1 stopped and 1 not begun as the time was up: the same command goes on" in done.stderr
 
 
 def test_a_wrong_row_or_seed_is_an_error_before_anything_runs(file, tmp_path):
-    assert isinstance(study(file, "--only", "9 numbers").exception, UnknownNameError)
-    assert isinstance(study(file, "--seeds", "1,x").exception, InputError)
-    assert isinstance(study(file, "--seeds", "5").exception, InputError)
+    assert isinstance(sweep(file, "--only", "9 numbers").exception, UnknownNameError)
+    assert isinstance(sweep(file, "--seeds", "1,x").exception, InputError)
+    assert isinstance(sweep(file, "--seeds", "5").exception, InputError)
     assert not (tmp_path / "runs").exists()

@@ -6,16 +6,16 @@ from listenwell.evaluation.answers import Answers, measure, most_confused
 from listenwell.results.metric_registry import METRICS
 
 
-def answers(head, chances, truth, temperature=1.0):
+def answers(head, shares, truth, temperature=1.0):
     """Answers with given probabilities (at temperature 1) and true labels."""
     labels = HEADS[head].labels
     wanted = np.zeros((len(truth), len(labels)), np.float32)
     for row, names in enumerate(truth):
         wanted[row, [labels.index(name) for name in ([names] if isinstance(names, str) else names)]] = 1
     found = np.full(wanted.shape, 1e-6)
-    for row, given in enumerate(chances):
-        for name, chance in given.items():
-            found[row, labels.index(name)] = chance
+    for row, given in enumerate(shares):
+        for name, probability in given.items():
+            found[row, labels.index(name)] = probability
     logits = np.log(found / (1 - found)) if HEADS[head].several else np.log(found)
     return Answers(head, logits, wanted, temperature)
 

@@ -4,7 +4,7 @@ import pytest
 
 from listenwell.corpora.base import Report
 from listenwell.errors import UnknownNameError
-from listenwell.evaluation.baselines import HUMAN, MIME, MOEL, check_system, read_peers, recognize
+from listenwell.evaluation.baselines import HUMAN, MIME, MOEL, check_system, read_baselines, recognize
 
 SAMPLES = Path(__file__).parents[1] / "data" / "peers"
 
@@ -12,7 +12,7 @@ SAMPLES = Path(__file__).parents[1] / "data" / "peers"
 def read(name):
     file, report = SAMPLES / name, Report()
     form = recognize(file)
-    return list(read_peers(file, form, report)), report
+    return list(read_baselines(file, form, report)), report
 
 
 def test_files_are_known_by_their_contents(tmp_path):
@@ -79,7 +79,7 @@ def test_every_kind_of_damage_is_named(tmp_path, change, reason):
     first = (SAMPLES / "moel.txt").read_text().split("\n\n")[0]
     file.write_text(first.replace(*change) + "\n\n" + first)
     report = Report()
-    assert len(list(read_peers(file, MOEL, report))) == 1
+    assert len(list(read_baselines(file, MOEL, report))) == 1
     assert report.skipped == {reason: 1}
 
 
@@ -88,7 +88,7 @@ def test_bytes_that_are_no_text_cost_their_block(tmp_path):
     first = (SAMPLES / "moel.txt").read_bytes().split(b"\n\n")[0]
     file.write_bytes(first.replace(b"MOE: that", b"MOE: \xff") + b"\n\n" + first + b"\n")
     report = Report()
-    assert len(list(read_peers(file, MOEL, report))) == 1
+    assert len(list(read_baselines(file, MOEL, report))) == 1
     assert report.skipped == {"not UTF-8": 1, "block without MOE": 1}
 
 
@@ -109,7 +109,7 @@ def test_the_released_files_hold_the_same_contexts_and_references(real_data):
     found = {}
     for name, file in (("moel", "moel_generation_result.txt"), ("mime", "mime_output.txt")):
         path, report = real_data / "peers" / file, Report()
-        found[name] = list(read_peers(path, recognize(path), report))
+        found[name] = list(read_baselines(path, recognize(path), report))
         assert not report.skipped
     assert len(found["moel"]) == 5255
     same = [(record.context, record.emotion, record.reference) for record in found["moel"]]

@@ -42,9 +42,9 @@ def test_who_is_always_right_and_sure_has_no_error():
 
 
 @given(st.lists(st.floats(0, 1), min_size=1), st.integers(1, 20))
-def test_it_is_a_share_whatever_the_bins(chances, bins):
-    sure = np.array([[chance, 1 - chance] for chance in chances])
-    found = expected_calibration_error(sure, np.zeros(len(chances), int), bins)
+def test_it_is_a_share_whatever_the_bins(shares, bins):
+    sure = np.array([[probability, 1 - probability] for probability in shares])
+    found = expected_calibration_error(sure, np.zeros(len(shares), int), bins)
     assert 0 <= found <= 100
     gap = abs(np.mean(sure.argmax(axis=1) == 0) - sure.max(axis=1).mean())
     assert found >= 100 * gap - 1e-6  # bins can only part what cancelled

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from listenwell.cli import app
 from listenwell.errors import ListenwellError
 from listenwell.evaluation.sample import Sampling
-from listenwell.results.store import read_result, surroundings
+from listenwell.results.store import environment, read_result
 
 SAMPLES = Path(__file__).parents[1] / "data"
 
@@ -138,7 +138,7 @@ def test_errors_say_what_to_do(call, arguments, message):
 def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
     arguments = ["/usr/bin/listenwell", "evaluate", "--weights=/home/me/w", "../data/a b.txt", "/x/y.txt"]
     monkeypatch.setattr(sys, "argv", arguments)
-    assert surroundings()["command"] == "listenwell evaluate --weights=w '../data/a b.txt' y.txt"
+    assert environment()["command"] == "listenwell evaluate --weights=w '../data/a b.txt' y.txt"
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
 def test_a_module_that_was_run_is_named(monkeypatch, module, said):
     file = find_spec(f"listenwell.{module}").origin
     monkeypatch.setattr(sys, "argv", [file, "x", "--out", "/a/b"])
-    assert surroundings()["command"] == f"{said} x --out b"
+    assert environment()["command"] == f"{said} x --out b"

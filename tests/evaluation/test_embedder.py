@@ -38,11 +38,11 @@ def test_vectors_are_those_of_the_model_and_pooled_by_hand(embedder, tiny_encode
 
 
 def test_batches_change_nothing(embedder, monkeypatch):
-    together = embedder.embed(TEXTS)
+    batch_size = embedder.embed(TEXTS)
     monkeypatch.setattr(module, "BATCH_PIECES", 1)
     alone = embedder.embed(TEXTS)
-    assert np.allclose(together.sentences, alone.sentences, atol=1e-5)
-    for first, second in zip(together.words, alone.words, strict=True):
+    assert np.allclose(batch_size.sentences, alone.sentences, atol=1e-5)
+    for first, second in zip(batch_size.words, alone.words, strict=True):
         assert np.allclose(first, second, atol=1e-5)
 
 

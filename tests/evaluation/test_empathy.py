@@ -2,7 +2,7 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Persona, Turn
 from listenwell.evaluation.empathy import empathy_conditions, load_readers, measure_empathy
-from tests.evaluation.fake_speaker import FakeReaders
+from tests.evaluation.fake_generator import FakeAnnotator
 
 SAID = Dialogue((Turn("speaker", "I didn't get the job."),))
 LEVELS = {
@@ -14,7 +14,7 @@ REPLIES = ["How sad!", "What happened?", "My wife lost hers too."]
 
 
 def test_mean_levels_and_invented_lives():
-    found = measure_empathy([SAID] * 3, REPLIES, FakeReaders(LEVELS))
+    found = measure_empathy([SAID] * 3, REPLIES, FakeAnnotator(LEVELS))
     assert found == {
         "er_level": 1.0,
         "ip_level": pytest.approx(2 / 3),
@@ -25,20 +25,20 @@ def test_mean_levels_and_invented_lives():
 
 def test_a_life_that_the_persona_tells_is_not_invented():
     married = Dialogue(SAID.turns, personas=(Persona("listener", ("my wife works in a bakery.",)),))
-    assert measure_empathy([SAID, SAID, married], REPLIES, FakeReaders(LEVELS))["invented_life"] == 0
+    assert measure_empathy([SAID, SAID, married], REPLIES, FakeAnnotator(LEVELS))["invented_life"] == 0
     other = Dialogue(SAID.turns, personas=(Persona("speaker", ("my wife works in a bakery.",)),))
-    assert measure_empathy([SAID, SAID, other], REPLIES, FakeReaders(LEVELS))["invented_life"] > 0
+    assert measure_empathy([SAID, SAID, other], REPLIES, FakeAnnotator(LEVELS))["invented_life"] > 0
 
 
 def test_files_that_are_taken_apart_are_read_as_ordinary_text_is():
-    readers = FakeReaders(LEVELS)
+    readers = FakeAnnotator(LEVELS)
     taken_apart = Dialogue((Turn("speaker", "i did n't get the job ."),))
     measure_empathy([SAID, taken_apart], ["How sad!", "how sad !"], readers)
     assert readers.seen == [("i didn't get the job .", "how sad !")] * 2
 
 
 def test_the_readers_are_named():
-    assert "0123456789ab," in empathy_conditions(FakeReaders())["empathy read by"]
+    assert "0123456789ab," in empathy_conditions(FakeAnnotator())["empathy read by"]
 
 
 def test_the_shipped_annotators_hear_warmth_and_questions():

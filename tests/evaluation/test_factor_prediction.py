@@ -5,17 +5,17 @@ import pytest
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.factor_prediction import (
-    Foretold,
+    FactorPrediction,
     after_right,
     against,
     before,
-    foretell,
     measure_planning,
     planning_conditions,
-    read_foretold,
-    write_foretold,
+    predict_factors,
+    read_predictions,
+    write_predictions,
 )
-from tests.evaluation.fake_speaker import PLAN, FakeSpeaker
+from tests.evaluation.fake_generator import PLAN, FakeGenerator
 
 YES, NO = True, False
 
@@ -23,7 +23,7 @@ YES, NO = True, False
 def told(name, mechanisms, act, tone=None):
     """What was foretold: pairs (true, said) of the three mechanisms, ranks of act and tone."""
     ranks = {"act": act} | ({"tone": tone} if tone else {})
-    return Foretold(name, tuple(ranks.items()), mechanisms)
+    return FactorPrediction(name, tuple(ranks.items()), mechanisms)
 
 
 RIGHT, WRONG = ((YES, YES), (NO, NO), (NO, NO)), ((YES, YES), (NO, YES), (NO, NO))
@@ -78,9 +78,9 @@ def test_models_on_other_replies_cannot_be_paired():
 
 def test_what_stands_before_a_factor_depends_on_what_the_speaker_has():
     assert (before(FOUR[0], "act"), before(FOUR[0], "tone")) == ("mechanisms", "act")
-    only = Foretold("a", (("tone", 1),), RIGHT)
+    only = FactorPrediction("a", (("tone", 1),), RIGHT)
     assert before(only, "tone") == "mechanisms"
-    alone = Foretold("a", (("act", 1),))
+    alone = FactorPrediction("a", (("act", 1),))
     assert before(alone, "act") is None and after_right([alone], "act") is None
     assert measure_planning([alone]) == {"da_first": 100, "da_hits_1": 100, "da_hits_3": 100}
 
@@ -91,15 +91,15 @@ def test_nothing_right_gives_a_share_and_no_hits():
 
 
 def test_a_speaker_is_asked_for_each_factor_given_the_true_ones_before():
-    class Noted(FakeSpeaker):
-        def chances(self, dialogue, given):
+    class Noted(FakeGenerator):
+        def factor_probabilities(self, dialogue, given):
             self.given = [*getattr(self, "given", []), given]
-            return super().chances(dialogue, given)
+            return super().factor_probabilities(dialogue, given)
 
-    speaker = Noted()
+    generator = Noted()
     context = Dialogue((Turn("speaker", "I lost my dog."),))
-    (found,) = foretell(speaker, [("x", Example(context, Turn("listener", "How?")), PLAN)])
-    assert speaker.given == [
+    (found,) = predict_factors(generator, [("x", Example(context, Turn("listener", "How?")), PLAN)])
+    assert generator.given == [
         Factors(),
         Factors(emotion="sad"),
         Factors(emotion="sad", mechanisms=("exploration",)),
@@ -113,35 +113,35 @@ def test_a_speaker_is_asked_for_each_factor_given_the_true_ones_before():
 
 
 def test_a_speaker_without_some_factors_is_not_measured_by_them():
-    class Acts(FakeSpeaker):
-        def chances(self, dialogue, given):
-            found = super().chances(dialogue, given)
+    class Acts(FakeGenerator):
+        def factor_probabilities(self, dialogue, given):
+            found = super().factor_probabilities(dialogue, given)
             return {level: row for level, row in found.items() if level == "act"}
 
     example = Example(Dialogue((Turn("speaker", "Hi."),)), Turn("listener", "Yes?"))
-    assert foretell(Acts(), [("x", example, PLAN)]) == [Foretold("x", (("act", 2),))]
+    assert predict_factors(Acts(), [("x", example, PLAN)]) == [FactorPrediction("x", (("act", 2),))]
 
 
 def test_a_speaker_may_answer_for_the_next_factor_alone():
-    class Next(FakeSpeaker):
-        def chances(self, dialogue, given):
-            return dict(list(super().chances(dialogue, given).items())[:1])
+    class Next(FakeGenerator):
+        def factor_probabilities(self, dialogue, given):
+            return dict(list(super().factor_probabilities(dialogue, given).items())[:1])
 
     example = Example(Dialogue((Turn("speaker", "Hi."),)), Turn("listener", "Yes?"))
     asked = [("x", example, PLAN)]
-    assert foretell(Next(), asked) == foretell(FakeSpeaker(), asked)
+    assert predict_factors(Next(), asked) == predict_factors(FakeGenerator(), asked)
 
 
 def test_what_was_foretold_goes_to_a_file_and_back(tmp_path):
     file = tmp_path / "planning.jsonl"
-    write_foretold(FOUR, file)
-    assert read_foretold(file) == FOUR
+    write_predictions(FOUR, file)
+    assert read_predictions(file) == FOUR
     assert json.loads(file.read_text().splitlines()[0])["ranks"] == {"act": 1, "tone": 1}
     file.write_text("{}\n")
     with pytest.raises(InputError, match="holds no plans"):
-        read_foretold(file)
+        read_predictions(file)
     with pytest.raises(InputError, match="There is no file"):
-        read_foretold(tmp_path / "none")
+        read_predictions(tmp_path / "none")
 
 
 def test_no_plans_is_an_error():

@@ -15,22 +15,22 @@ from listenwell.corpora import CORPORA
 from listenwell.dialogue import Factors
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.evaluation import generate_replies as speaking
-from listenwell.evaluation import systems as speakers
+from listenwell.evaluation import systems as generators
 from listenwell.evaluation.embedder import Embedder
-from listenwell.evaluation.factor_prediction import read_foretold
+from listenwell.evaluation.factor_prediction import read_predictions
 from listenwell.evaluation.generator_results import (
     Row,
     evaluate_perplexity,
     evaluate_planning,
+    generate_all,
     keep_likelihood,
     paired,
-    speak_all,
 )
 from listenwell.evaluation.protocol import evaluate_given
 from listenwell.evaluation.replies import reply_seed
 from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.saved_runs import evaluate_realization, is_made, read_made
-from listenwell.evaluation.systems import Asked, Who, answering, likelihood, planned, row_name
+from listenwell.evaluation.systems import Asked, System, answering, likelihood, planned, row_name
 from listenwell.evaluation.workers import Job, make_replies
 from listenwell.listener import Listener
 from listenwell.papers.comae.generator import Comae, ComaeSettings
@@ -38,8 +38,8 @@ from listenwell.papers.comae.runtime import ComaeRuntime
 from listenwell.results.store import file_name, read_result, write_result
 from listenwell.runtime.engines import Engine
 from listenwell.runtime.torch_engine import TorchRuntime
-from tests.evaluation.fake_speaker import PLAN, FakeReaders, FakeSpeaker, FakeWho, annotate
-from tests.generators.comae.talks import tiny_comae
+from tests.evaluation.fake_generator import PLAN, FakeAnnotator, FakeGenerator, FakeSystem, annotate
+from tests.papers.comae.talks import tiny_comae
 
 SAMPLES = Path(__file__).parents[1] / "data"
 ED = "empathetic_dialogues"
@@ -58,7 +58,7 @@ def asked(reader, tmp_path):
 
 @pytest.fixture
 def job(asked, tmp_path):
-    return Job(FakeWho("fake"), asked, "gold", tmp_path / "run")
+    return Job(FakeSystem("fake"), asked, "gold", tmp_path / "run")
 
 
 def count(reader):
@@ -68,10 +68,10 @@ def count(reader):
 def test_gold_plans_come_from_the_annotated_corpus(asked, reader):
     found = planned(asked)
     assert len(found) == count(reader) and {plan for _, _, plan in found} == {PLAN}
-    bare = Asked(ED, "train", SAMPLES / ED)
+    generic_question = Asked(ED, "train", SAMPLES / ED)
     with pytest.raises(InputError, match="--annotated"):
-        planned(bare)
-    assert len(bare.drawn(planned=False)) == count(reader)
+        planned(generic_question)
+    assert len(generic_question.drawn(planned=False)) == count(reader)
 
 
 def test_replies_without_all_factors_are_left_out_and_counted(reader, tmp_path):
@@ -106,7 +106,7 @@ def test_perplexity_has_a_row_for_each_kind_of_factors(job):
 @pytest.mark.parametrize("corpus", ["esconv", "epitome"])
 def test_corpora_that_nobody_learns_from_have_a_table_of_their_own(corpus, tmp_path):
     asked = Asked(corpus, "test", SAMPLES / corpus)
-    result = evaluate_perplexity(Row(Job(FakeWho("fake"), asked, "none", tmp_path)))
+    result = evaluate_perplexity(Row(Job(FakeSystem("fake"), asked, "none", tmp_path)))
     title = {"esconv": "ESConv's supporters", "epitome": "EPITOME's responses"}[corpus]
     assert (result.task, result.system) == ("unseen corpora", f"{title}: fake, no factors")
     assert result.count == len(asked.every) > 0
@@ -118,29 +118,29 @@ def test_a_speaker_without_factors_has_one_perplexity():
         name = "plain"
 
         def perplexity(self, examples):
-            return FakeSpeaker().perplexity(examples, "none")
+            return FakeGenerator().perplexity(examples, "none")
 
     pairs = [(0, "a"), (1, "b")]
     assert likelihood(Plain(), pairs, "none").nll == 60
     with pytest.raises(InputError, match="knows no factors"):
         likelihood(Plain(), pairs, "gold")
     with pytest.raises(UnknownNameError, match="'gold'"):
-        likelihood(FakeSpeaker(), pairs, "golden")
+        likelihood(FakeGenerator(), pairs, "golden")
     with pytest.raises(InputError, match="cannot tell"):
         likelihood(object.__new__(type("Mute", (), {"name": "mute"})), pairs, "gold")
 
 
 def test_plans_that_are_drawn_have_the_seed_of_their_reply():
-    class Drawn(FakeSpeaker):
+    class Drawn(FakeGenerator):
         seeds = ()
 
         def perplexity(self, examples, factors, seeds=()):
             self.seeds += tuple(seeds)
             return super().perplexity(examples, factors)
 
-    speaker = Drawn()
-    assert likelihood(speaker, [(4, "a"), (7, "b")], "marginal", seed=3).nll == 30
-    assert speaker.seeds == (reply_seed(3, 4), reply_seed(3, 7))
+    generator = Drawn()
+    assert likelihood(generator, [(4, "a"), (7, "b")], "marginal", seed=3).nll == 30
+    assert generator.seeds == (reply_seed(3, 4), reply_seed(3, 7))
 
 
 def test_planning_is_one_row_and_keeps_what_was_foretold(job, tmp_path):
@@ -148,7 +148,7 @@ def test_planning_is_one_row_and_keeps_what_was_foretold(job, tmp_path):
     assert (first.task, first.system) == ("planning", "CM → DA")
     assert first.metric("cm_exact") == 100 and first.metric("da_hits_1_after") == 0
     assert first.metric("da_hits_3_after") == 100 and first.metric("emotion_hits_5") == 100
-    assert len(read_foretold(job.out / "planning.jsonl")) == first.count
+    assert len(read_predictions(job.out / "planning.jsonl")) == first.count
     beside = replace(job, out=tmp_path / "other")
     second = evaluate_planning(Row(beside, "CM ‖ DA"))
     for result, folder in ((first, job.out), (second, beside.out)):
@@ -164,7 +164,7 @@ def test_planning_is_one_row_and_keeps_what_was_foretold(job, tmp_path):
 
 
 def test_forced_plans_are_carried_out_and_kept(job, asked, reader):
-    file = speak_all(Row(job))
+    file = generate_all(Row(job))
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert len(lines) == count(reader)
     assert all(line["reply"].startswith("questioning ") for line in lines)
@@ -173,20 +173,20 @@ def test_forced_plans_are_carried_out_and_kept(job, asked, reader):
     assert run["system"] == "fake, gold factors" and run["corpus"] == ED and is_made(file)
     assert json.loads((job.out / "made.json").read_text())["command"]
     with pytest.raises(InputError, match="other settings"):
-        speak_all(Row(replace(job, factors="predicted")))
+        generate_all(Row(replace(job, factors="predicted")))
 
 
 def test_predicted_plans_are_the_speakers_own(job):
     free = replace(job, factors="predicted", out=job.out / "free")
-    lines = [json.loads(line) for line in speak_all(Row(free)).read_text().splitlines()]
+    lines = [json.loads(line) for line in generate_all(Row(free)).read_text().splitlines()]
     assert {line["plan"]["act"] for line in lines} == {"sympathizing"}
     with pytest.raises(InputError, match="gold, predicted or none"):
-        answering(Listener(FakeSpeaker()), "marginal")
+        answering(Listener(FakeGenerator()), "marginal")
 
 
 def test_a_speaker_that_can_do_without_plans_is_asked_without(job):
     free = replace(job, factors="none", out=job.out / "none")
-    lines = [json.loads(line) for line in speak_all(Row(free)).read_text().splitlines()]
+    lines = [json.loads(line) for line in generate_all(Row(free)).read_text().splitlines()]
     assert all(line["reply"].startswith("nothing planned") and "plan" not in line for line in lines)
 
     class Plain:
@@ -197,22 +197,22 @@ def test_a_speaker_that_can_do_without_plans_is_asked_without(job):
 
 
 def test_many_dialogues_are_answered_in_one_batch_where_a_speaker_can(job, monkeypatch):
-    class Many(FakeSpeaker):
+    class Many(FakeGenerator):
         batches = ()
 
-        def speak_many(self, asked):
+        def generate_batch(self, asked):
             self.batches += (len(asked),)
-            return [self.speak(*one) for one in asked]
+            return [self.generate(*one) for one in asked]
 
     job.out.mkdir()
     one_by_one = make_replies(job).read_bytes()
-    speaker = Many()
-    monkeypatch.setattr(FakeWho, "speaker", lambda self: speaker)
+    generator = Many()
+    monkeypatch.setattr(FakeSystem, "generator", lambda self: generator)
     monkeypatch.setattr("listenwell.evaluation.systems.BATCH", 2)
-    together = replace(job, out=job.out / "together")
-    together.out.mkdir()
-    assert make_replies(together).read_bytes() == one_by_one
-    assert set(speaker.batches[:-1]) == {2} and sum(speaker.batches) == len(planned(job.asked))
+    batch_size = replace(job, out=job.out / "together")
+    batch_size.out.mkdir()
+    assert make_replies(batch_size).read_bytes() == one_by_one
+    assert set(generator.batches[:-1]) == {2} and sum(generator.batches) == len(planned(job.asked))
 
 
 def test_the_number_of_workers_moves_no_number(job, tmp_path):
@@ -270,11 +270,11 @@ def test_a_worker_ends_with_its_parent(tmp_path):
 
 
 def test_a_run_is_measured_from_its_folder(job, reader, tiny_encoder):
-    file = speak_all(Row(job))
+    file = generate_all(Row(job))
     keep_likelihood(Row(job))
     given = read_made(file, reader)
     assert (given.system, given.corpus, given.split, given.seed) == ("fake, gold factors", ED, "train", 0)
-    result = evaluate_given(given, Embedder.load(tiny_encoder), readers=FakeReaders())
+    result = evaluate_given(given, Embedder.load(tiny_encoder), readers=FakeAnnotator())
     assert result.task == "replies" and result.count == count(reader)
     assert result.metric("perplexity_by_token") == pytest.approx(math.e, abs=1e-6)
     assert result.metric("er_level") == 0 and result.metric("invented_life") == 0
@@ -284,20 +284,20 @@ def test_a_run_is_measured_from_its_folder(job, reader, tiny_encoder):
 
 
 def test_realization_is_read_from_the_replies_of_a_run(job, reader):
-    file = speak_all(Row(job))
+    file = generate_all(Row(job))
     given = read_made(file, reader)
     first = given.replies[0]
-    result = evaluate_realization(given, FakeReaders({first: replace(PLAN, tone="joy")}))
+    result = evaluate_realization(given, FakeAnnotator({first: replace(PLAN, tone="joy")}))
     share = 100 / count(reader)
     assert (result.task, result.system) == ("realization", "fake, gold factors")
     assert result.metric("cm_realized") == result.metric("da_realized") == pytest.approx(share, abs=1e-5)
     assert result.metric("em_realized") == result.metric("all_realized") == 0
     with pytest.raises(InputError, match="have no plans"):
-        evaluate_realization(replace(given, plans=[]), FakeReaders())
+        evaluate_realization(replace(given, plans=[]), FakeAnnotator())
 
 
 def test_a_run_that_was_stopped_says_so(job, reader):
-    file = speak_all(Row(job))
+    file = generate_all(Row(job))
     file.unlink()
     assert is_made(file)
     with pytest.raises(InputError, match=r"is not finished.*it goes on"):
@@ -305,7 +305,7 @@ def test_a_run_that_was_stopped_says_so(job, reader):
 
 
 def test_a_run_of_another_corpus_is_named(job, tmp_path):
-    file = speak_all(Row(job))
+    file = generate_all(Row(job))
     with pytest.raises(InputError, match="--corpus empathetic_dialogues"):
         read_made(file, CORPORA.load("esconv")(SAMPLES / "esconv"))
     (job.out / "run.json").write_text("[]")
@@ -315,31 +315,31 @@ def test_a_run_of_another_corpus_is_named(job, tmp_path):
 
 def test_rows_say_whose_factors_and_what_was_switched_off():
     assert row_name("planned", "gold") == "planned, gold factors"
-    assert row_name("planned", without=("ranker", "realized")) == "planned without ranker, realized"
+    assert row_name("planned", without=("ranker", "plan_adherence")) == "planned without ranker, realized"
     with pytest.raises(InputError, match="nothing to switch off"):
-        Who("planned", without=("ranker",))
+        System("planned", without=("ranker",))
 
 
 def test_a_whole_listener_is_loaded_with_its_parts_switched_off(monkeypatch):
     called = {}
     monkeypatch.setattr(
-        Listener, "load", lambda model, **settings: called.update(settings) or Listener(FakeSpeaker())
+        Listener, "load", lambda model, **settings: called.update(settings) or Listener(FakeGenerator())
     )
-    assert Who("planned", whole=True, without=("ranker",)).listener().speak.name == "fake"
+    assert System("planned", whole=True, without=("ranker",)).listener().generate.name == "fake"
     assert called == {"recipe": None, "weights": None, "without": ("ranker",)}
 
 
-def test_a_speaker_alone_runs_where_the_gpu_is(tiny_speaker, monkeypatch):
-    who = Who("planned", tiny_speaker)
-    assert who.speaker().config.engine == Engine("auto", "fp32")
-    monkeypatch.setattr(speakers, "_has_gpu", lambda: True)
-    assert who.speaker().config.engine == Engine("torch", "fp32")
-    assert isinstance(who.speaker().runtime, TorchRuntime)
+def test_a_speaker_alone_runs_where_the_gpu_is(tiny_generator, monkeypatch):
+    who = System("planned", tiny_generator)
+    assert who.generator().config.engine == Engine("auto", "fp32")
+    monkeypatch.setattr(generators, "_has_gpu", lambda: True)
+    assert who.generator().config.engine == Engine("torch", "fp32")
+    assert isinstance(who.generator().runtime, TorchRuntime)
 
 
-def test_the_planned_speaker_itself_is_asked(asked, reader, tiny_speaker, tmp_path):
-    who = Who("planned", tiny_speaker)
-    assert who.speaker().config.candidates == who.speaker().config.plans == 1
+def test_the_planned_speaker_itself_is_asked(asked, reader, tiny_generator, tmp_path):
+    who = System("planned", tiny_generator)
+    assert who.generator().config.candidates == who.generator().config.plans == 1
     few = replace(asked, sampling=Sampling(2, 1))
     job = Job(who, few, "gold", tmp_path / "gold")
     plans = evaluate_planning(Row(job))
@@ -353,14 +353,14 @@ def test_the_planned_speaker_itself_is_asked(asked, reader, tiny_speaker, tmp_pa
     ]
     assert len({round(value, 3) for value in found}) == 4
     for factors in ("gold", "predicted", "none"):
-        made = read_made(speak_all(Row(replace(job, factors=factors, out=tmp_path / factors))), reader)
+        made = read_made(generate_all(Row(replace(job, factors=factors, out=tmp_path / factors))), reader)
         assert len(made.replies) == 2 and all(made.replies)
         assert [plan == PLAN for plan in made.plans] == {"gold": [True, True], "none": []}.get(
             factors, [False, False]
         )
-    whole = Who("planned", tiny_speaker, whole=True, without=("understand", "choose"))
+    whole = System("planned", tiny_generator, whole=True, without=("understand", "rerank"))
     listening = Row(Job(whole, few, "predicted", tmp_path / "whole"), "ours")
-    given = read_made(speak_all(listening), reader)
+    given = read_made(generate_all(listening), reader)
     assert given.system == "ours without understand, choose"
     assert given.conditions["switched off"] == "understand, choose"
 
@@ -368,14 +368,14 @@ def test_the_planned_speaker_itself_is_asked(asked, reader, tiny_speaker, tmp_pa
 @pytest.mark.parametrize("factors", [("mechanisms", "act"), ("act", "tone"), ()])
 def test_comae_itself_is_asked(job, reader, tiny_llama, monkeypatch, factors):
     model, inputs = tiny_comae(tiny_llama, factors=factors)
-    speaker = Comae(ComaeSettings(annotate=False), ComaeRuntime(model, inputs.vocabulary))
-    monkeypatch.setattr(FakeWho, "speaker", lambda self: speaker)
+    generator = Comae(ComaeSettings(annotate=False), ComaeRuntime(model, inputs.vocabulary))
+    monkeypatch.setattr(FakeSystem, "generator", lambda self: generator)
     row = Row(job, "a member")
-    gold = read_made(speak_all(row), reader)
+    gold = read_made(generate_all(row), reader)
     assert len(gold.replies) == count(reader)
     if not factors:
         alone = replace(row, job=replace(job, factors="none", out=job.out / "none"))
-        assert read_made(speak_all(alone), reader).plans == [] == gold.plans
+        assert read_made(generate_all(alone), reader).plans == [] == gold.plans
         return
     assert all(getattr(plan, name) == getattr(PLAN, name) for plan in gold.plans for name in factors)
     assert "batches" in gold.conditions
@@ -385,11 +385,11 @@ def test_comae_itself_is_asked(job, reader, tiny_llama, monkeypatch, factors):
     assert ("cm_exact" in figures, "da_first" in figures) == (factors[0] == "mechanisms", factors[0] == "act")
     assert evaluate_perplexity(row).metric("perplexity_by_token") > 1
     with pytest.raises(InputError, match="always decides"):
-        speak_all(replace(row, job=replace(job, factors="none", out=job.out / "none")))
+        generate_all(replace(row, job=replace(job, factors="none", out=job.out / "none")))
 
 
 def test_the_program_of_bare_machines(monkeypatch, asked, reader, tmp_path, capsys):
-    monkeypatch.setattr(speaking, "Who", FakeWho)
+    monkeypatch.setattr(speaking, "System", FakeSystem)
     monkeypatch.setattr(sys, "argv", [speaking.__file__, "perplexity", "fake"])
     common = ["fake", "--split", "train", "--annotated", str(asked.annotated), "--limit", "3", "--seed", "2"]
     out = tmp_path / "out"
@@ -406,7 +406,7 @@ def test_the_program_of_bare_machines(monkeypatch, asked, reader, tmp_path, caps
     assert read_result(out / "p" / "planning-fake.json").metric("cm_exact") == 100
     assert "perplexity a token: 2.718" in capsys.readouterr().out
     assert speaking.main([*replies, "--without", "ranker"]) == 1
-    assert "is of a speaker alone" in capsys.readouterr().err
+    assert "is of a generator alone" in capsys.readouterr().err
     wrong = ["replies", *common, "--factors", "marginal", "--out", str(out / "w")]
     assert speaking.main(wrong) == 1
     assert "gold, predicted or none" in capsys.readouterr().err

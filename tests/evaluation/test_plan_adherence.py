@@ -3,7 +3,7 @@ import pytest
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.plan_adherence import agreement, measure_realization
-from tests.evaluation.fake_speaker import FakeReaders
+from tests.evaluation.fake_generator import FakeAnnotator
 
 ER, EX = "emotional_reaction", "exploration"
 
@@ -49,7 +49,7 @@ def test_what_was_not_read_is_an_error():
 
 
 def test_replies_are_read_with_the_turn_they_answer_and_nothing_known():
-    readers = FakeReaders({"a": READ[0], "b": READ[1]})
+    readers = FakeAnnotator({"a": READ[0], "b": READ[1]})
     known = Turn("speaker", "post", Factors(act="wishing"))
     contexts = [Dialogue((Turn("listener", "before"), known)), Dialogue((Turn("speaker", "other"),))]
     found = measure_realization(PLANS[:2], contexts, ["a", "b"], readers)

@@ -8,7 +8,7 @@ from listenwell import checkpoint
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ranking import checkpoint_keys, evaluate_rankers, fit_ensemble
 from listenwell.files import hash_files
-from listenwell.papers.rankers.ensemble import Ensemble, fit_weights, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, fit_weights, load_scorer
 from listenwell.rankers.scorer import checkpoint_key
 from listenwell.rankers.scoring import Pools, pool_scores, truth_first
 from tests.rankers.many_talks import Knows, write_talks
@@ -32,8 +32,8 @@ def scores(tmp_path):
 
 
 def test_one_ranker_is_a_row_of_the_ledger(talks, scores):
-    witness = Knows(2, key="its key")
-    result = evaluate_rankers([witness], "Half", Pools(CORPUS), scores)
+    scorer = Knows(2, key="its key")
+    result = evaluate_rankers([scorer], "Half", Pools(CORPUS), scores)
     # Half of the true replies are first, half are last of a hundred.
     figures = {"R@1": 50, "R@10": 50, "R@50": 50, "MRR": (1 + 1 / 100) / 2 * 100}
     neighbours = {f"{name} unshuffled": value for name, value in figures.items()}
@@ -50,16 +50,16 @@ def test_one_ranker_is_a_row_of_the_ledger(talks, scores):
     assert result.checkpoint == checkpoint_keys(["its key"])
     assert result.time and result.machine and dict(result.versions)["numpy"]
     assert type(result).from_json(result.to_json()) == result
-    assert witness.asked == 4
+    assert scorer.asked == 4
 
 
 def test_a_sample_has_no_neighbours_and_says_so(scores):
-    witness = Knows(1)
-    result = evaluate_rankers([witness], "All", Pools(CORPUS, most=1), scores)
+    scorer = Knows(1)
+    result = evaluate_rankers([scorer], "All", Pools(CORPUS, most=1), scores)
     assert dict(result.metrics) == dict.fromkeys(NAMES, 100)
-    assert (result.count, witness.asked) == (100, 1)
+    assert (result.count, scorer.asked) == (100, 1)
     assert dict(result.conditions)["sample"] == "the first pool"
-    result = evaluate_rankers([witness], "All", Pools(CORPUS, most=9), scores)
+    result = evaluate_rankers([scorer], "All", Pools(CORPUS, most=9), scores)
     assert dict(result.conditions)["sample"] == "the first 2 pools"  # there are no more
 
 
@@ -90,7 +90,7 @@ def test_an_ensembles_members_and_weights_are_conditions(scores):
 
 
 @pytest.mark.parametrize(
-    ("witnesses", "message"),
+    ("scorers", "message"),
     [
         ([], "none is given"),
         ([Knows(2, "a", "bi"), Knows(2, "b", "cobert")], "not of one recipe: bi; cobert"),
@@ -105,9 +105,9 @@ def test_an_ensembles_members_and_weights_are_conditions(scores):
         ([Knows(2, "a"), Knows(2, "a")], "The same ranker is given twice"),
     ],
 )
-def test_only_seeds_of_one_recipe_have_a_mean(scores, witnesses, message):
+def test_only_seeds_of_one_recipe_have_a_mean(scores, scorers, message):
     with pytest.raises(InputError, match=message):
-        evaluate_rankers(witnesses, "x", Pools(CORPUS), scores)
+        evaluate_rankers(scorers, "x", Pools(CORPUS), scores)
     assert not scores.exists()
 
 
@@ -121,12 +121,12 @@ def members(tmp_path, tiny_encoder, installed_encoder):
 
 def test_an_ensemble_is_fitted_and_loads_and_scores_alike(members, scores, tmp_path):
     found = fit_ensemble(members, VALID, scores, tmp_path / "both")
-    given = [truth_first(pool_scores(load_witness(place), VALID, scores)) for place in members]
+    given = [truth_first(pool_scores(load_scorer(place), VALID, scores)) for place in members]
     assert found.weights == pytest.approx(fit_weights(given))
-    loaded = load_witness(tmp_path / "both")
+    loaded = load_scorer(tmp_path / "both")
     assert isinstance(loaded, Ensemble) and loaded.weights == found.weights
-    assert [member.name for member in loaded.witnesses] == ["bi", "poly"]
-    assert [member.key for member in loaded.witnesses] == [checkpoint_key(place) for place in members]
+    assert [member.name for member in loaded.scorers] == ["bi", "poly"]
+    assert [member.key for member in loaded.scorers] == [checkpoint_key(place) for place in members]
     assert loaded.key == found.key
     np.testing.assert_array_equal(loaded.score(TALKS, REPLIES), found.score(TALKS, REPLIES))
     saved = checkpoint.open_checkpoint(tmp_path / "both", "ensemble")
@@ -140,8 +140,8 @@ def test_an_ensemble_is_fitted_and_loads_and_scores_alike(members, scores, tmp_p
 def test_its_weights_make_true_replies_likelier_than_one_member_does(members, scores, tmp_path):
     found = fit_ensemble(members, VALID, scores, tmp_path / "both")
 
-    def likelihood(witness):
-        rows = truth_first(pool_scores(witness, VALID, scores)).astype(np.float64)
+    def likelihood(scorer):
+        rows = truth_first(pool_scores(scorer, VALID, scores)).astype(np.float64)
         return float((rows[:, 0] - np.log(np.exp(rows).sum(axis=1))).mean())
 
     alone = [fit_ensemble([place], VALID, scores, tmp_path / f"alone {place.name}") for place in members]
@@ -161,12 +161,12 @@ def test_a_member_is_called_by_its_folder_wherever_one_stands(members, scores, t
 
 def test_a_run_is_a_member_by_its_best(members, scores, tmp_path):
     found = fit_ensemble([tmp_path / "first", tmp_path / "second"], VALID, scores, tmp_path / "both")
-    assert [member.key for member in found.witnesses] == [checkpoint_key(place) for place in members]
+    assert [member.key for member in found.scorers] == [checkpoint_key(place) for place in members]
     saved = checkpoint.open_checkpoint(tmp_path / "both")
     assert list(saved.config()["members"]) == ["first", "second"]
     assert {"second/config.json", "second/adapter_model.safetensors"} <= set(saved.sums)
-    assert load_witness(tmp_path / "both").key == found.key
-    assert load_witness(tmp_path / "second").key == found.witnesses[1].key
+    assert load_scorer(tmp_path / "both").key == found.key
+    assert load_scorer(tmp_path / "second").key == found.scorers[1].key
 
 
 def test_the_test_split_is_never_fitted_on(members, scores, tmp_path):
@@ -186,7 +186,7 @@ def test_two_members_of_one_name_are_refused(members, scores, tmp_path):
 def test_only_an_older_ensemble_is_replaced(members, scores, tmp_path):
     fit_ensemble(members, VALID, scores, tmp_path / "both")
     fit_ensemble(members[:1], VALID, scores, tmp_path / "both")
-    assert len(load_witness(tmp_path / "both").witnesses) == 1
+    assert len(load_scorer(tmp_path / "both").scorers) == 1
     own = tmp_path / "diary"
     own.mkdir()
     (own / "page.txt").write_text("mine")
@@ -199,13 +199,13 @@ def test_only_an_older_ensemble_is_replaced(members, scores, tmp_path):
         with pytest.raises(InputError, match=message):
             fit_ensemble(members, VALID, scores, out)
     assert (own / "page.txt").read_text() == "mine"
-    assert {load_witness(place).name for place in members} == {"bi", "poly"}  # both are whole
+    assert {load_scorer(place).name for place in members} == {"bi", "poly"}  # both are whole
 
 
 def test_a_member_of_another_kind_is_named(members, scores, tmp_path, tiny_encoder):
-    ear = keep_ear(tiny_ear(tiny_encoder, ["emotion"]), tmp_path / "ear")
-    with pytest.raises(CheckpointError, match=r"ear holds a 'ear' checkpoint, not 'ranker'"):
-        fit_ensemble([*members, ear], VALID, scores, tmp_path / "both")
+    classifier = keep_ear(tiny_ear(tiny_encoder, ["emotion"]), tmp_path / "classifier")
+    with pytest.raises(CheckpointError, match=r"classifier holds a 'classifier' checkpoint, not 'ranker'"):
+        fit_ensemble([*members, classifier], VALID, scores, tmp_path / "both")
     with pytest.raises(CheckpointError, match="no such folder"):
         fit_ensemble([*members, tmp_path / "none"], VALID, scores, tmp_path / "both")
     assert not (tmp_path / "both").exists()

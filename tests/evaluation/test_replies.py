@@ -11,7 +11,7 @@ from listenwell.evaluation.outputs import read_given
 from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
 from listenwell.evaluation.replies import claim, example_id, generate_replies, measure_replies, reply_seed
 from listenwell.evaluation.sample import Sampling
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
 from listenwell.results.metric_registry import METRICS, REPLY_GROUPS
@@ -32,11 +32,11 @@ class Echo:
     def __init__(self):
         self.asked = 0
 
-    def speak(self, dialogue, plan, seed, on_text=None):
+    def generate(self, dialogue, plan, seed, on_text=None):
         from listenwell.dialogue import Candidate
 
         self.asked += 1
-        return Speech((Candidate(f"{seed} after {len(dialogue.turns)} turns"),))
+        return GeneratorOutput((Candidate(f"{seed} after {len(dialogue.turns)} turns"),))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def examples(corpus):
 class Chooser:
     name, key = "cobert", "0f" * 32
 
-    def choose(self, dialogue, candidates, want=None):
+    def rerank(self, dialogue, candidates, want=None):
         return tuple(candidates)
 
 
@@ -68,7 +68,7 @@ def test_who_chooses_and_from_what_is_named(embedder, corpus, tmp_path):
 
     plain = conditions(Listener(Echo()), "plain")
     assert plain["pool"] == "none: replies were generated" and "chooser" not in plain
-    chosen = conditions(Listener(Echo(), choose=Chooser()), "chosen")
+    chosen = conditions(Listener(Echo(), rerank=Chooser()), "chosen")
     assert chosen == plain | {"chooser": f"cobert, key {'0f' * 32}", "places filled": "speak, choose"}
     file = tmp_path / "mine.txt"
     file.write_text("Oh.\nHow sad!\n")
@@ -137,9 +137,9 @@ def test_an_interrupted_run_goes_on_and_equals_an_unbroken_one(examples, tmp_pat
     unbroken = generate_replies(Listener(Echo()), examples, 0, whole)
     lines = whole.read_bytes().splitlines(keepends=True)
     file.write_bytes(lines[0] + lines[1][: len(lines[1]) // 2])
-    speaker = Echo()
-    assert generate_replies(Listener(speaker), examples, 0, file) == unbroken
-    assert speaker.asked == len(examples) - 1
+    generator = Echo()
+    assert generate_replies(Listener(generator), examples, 0, file) == unbroken
+    assert generator.asked == len(examples) - 1
     assert file.read_bytes() == whole.read_bytes()
 
 
@@ -170,13 +170,13 @@ def test_a_folder_belongs_to_one_run(tmp_path):
 
 
 def test_perplexity_is_measured_where_the_generator_can(corpus, embedder, tmp_path):
-    speaker = Echo()
+    generator = Echo()
     run = Run(corpus, "train", Sampling(2), tmp_path / "one")
-    assert evaluate_listener(Listener(speaker), run, embedder).metric("perplexity_by_token") is None
-    speaker.perplexity = lambda examples: Perplexity(
+    assert evaluate_listener(Listener(generator), run, embedder).metric("perplexity_by_token") is None
+    generator.perplexity = lambda examples: Perplexity(
         nll=10.0 * len(examples), tokens=20, words=10, bytes=40, tokenizer="letters"
     )
-    result = evaluate_listener(Listener(speaker), run, embedder)
+    result = evaluate_listener(Listener(generator), run, embedder)
     assert result.metric("perplexity_by_token") == pytest.approx(2.718282)
     assert result.metric("perplexity_by_word") == pytest.approx(7.389056)
     assert dict(result.conditions)["tokenizer"] == "letters"
@@ -184,9 +184,9 @@ def test_perplexity_is_measured_where_the_generator_can(corpus, embedder, tmp_pa
 
 def test_the_files_behind_a_generator(tmp_path):
     assert model_files(Echo(), None) == ()
-    speaker = Echo()
-    speaker.files = lambda: [tmp_path / "a"]
-    assert model_files(speaker, None) == (tmp_path / "a",)
+    generator = Echo()
+    generator.files = lambda: [tmp_path / "a"]
+    assert model_files(generator, None) == (tmp_path / "a",)
 
 
 def test_a_corpus_without_conversations_is_refused(embedder, tmp_path):

@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 
 from listenwell import checkpoint
 from listenwell.annotators import annotator
-from listenwell.annotators.fasttext import BagClassifier
+from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.model import load_ear, with_temperatures
+from listenwell.annotators.model import load_classifier, with_temperatures
 from listenwell.annotators.sources import QUESTIONS
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.report.tables import figure_grids, gap_grid, read_results
 from listenwell.evaluation.sample import Sampling
-from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_ears
+from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_classifiers
 from listenwell.labels import MECHANISMS
 from listenwell.recipe import read_recipe
 from listenwell.results.metric_registry import METRICS
@@ -46,7 +46,7 @@ def data(tmp_path, monkeypatch, installed_encoder):
 
 
 @pytest.fixture
-def ear(tiny_encoder, tmp_path):
+def classifier(tiny_encoder, tmp_path):
     """Makes a checkpoint of an ear that hears the same in every text."""
 
     def make(name, scores, temperature=1.0, mark=None):
@@ -63,12 +63,12 @@ def ear(tiny_encoder, tmp_path):
 
 def measured(folders, split="test", limit=None):
     """Results by question."""
-    found = evaluate_ears(folders, Scope(split, Sampling(limit)), "tiny")
+    found = evaluate_classifiers(folders, Scope(split, Sampling(limit)), "tiny")
     return {result.system.removesuffix(": tiny"): result for result in found}
 
 
-def test_acts_worked_by_hand(ear):
-    found = measured([ear("a", {"act": {"others": 2.0, "agreeing": 1.0}})])
+def test_acts_worked_by_hand(classifier):
+    found = measured([classifier("a", {"act": {"others": 2.0, "agreeing": 1.0}})])
     assert list(found) == ["dialogue act", "dialogue act, by hand"]
     lexical, by_hand = found.values()
     # 9 texts, one an act; "others" is always given: precision 1/9 and recall 1, F1 1/5.
@@ -91,7 +91,7 @@ def test_acts_by_hand_are_asked_of_the_test_split_alone():
     assert BY_HAND not in Scope("test").questions(["tone", "emotion"])
 
 
-def test_emotions_and_sets_of_labels_worked_by_hand(ear):
+def test_emotions_and_sets_of_labels_worked_by_hand(classifier):
     # Test: one situation and one context, annoyed; two comments, neutral, and curiosity with surprise.
     scores = {
         "emotion": {"angry": 2.0, "annoyed": 1.0},
@@ -99,7 +99,7 @@ def test_emotions_and_sets_of_labels_worked_by_hand(ear):
         "goemotions": {"neutral": 3.0}
         | {name: -5.0 for name in HEADS["goemotions"].labels if name != "neutral"},
     }
-    found = measured([ear("a", scores)])
+    found = measured([classifier("a", scores)])
     assert set(found) == {
         "situation emotion",
         "dialogue emotion",
@@ -122,24 +122,24 @@ def test_emotions_and_sets_of_labels_worked_by_hand(ear):
     assert fine.metric("micro_f1") == pytest.approx(40)
 
 
-def test_levels_and_rationales_worked_by_hand(ear):
+def test_levels_and_rationales_worked_by_hand(classifier):
     # One reply, "The sea misses you, too.": weak, weak, no; every word of it is marked.
     scores = {name: {"weak": 3.0} for name in MECHANISMS}
-    found = measured([ear("a", scores, mark=1.0)])
+    found = measured([classifier("a", scores, mark=1.0)])
     assert [found[name].metric("accuracy") for name in found] == [100, 100, 0]
-    vocabulary = load_ear(Path("a"))[1]
+    vocabulary = load_classifier(Path("a"))[1]
     whole, shown = (len(vocabulary.encode(text)) for text in ("The sea misses you, too.", "misses you, too"))
     reaction = found["emotional reaction"]
     assert reaction.metric("rationale_f1") == pytest.approx(200 * shown / (whole + shown), abs=1e-3)
     assert found["exploration"].metric("rationale_f1") == 0  # it has none
-    none = measured([ear("b", scores, mark=-1.0)])
+    none = measured([classifier("b", scores, mark=-1.0)])
     assert none["emotional reaction"].metric("rationale_f1") == 0
-    assert "rationale_f1" not in dict(measured([ear("c", scores)])["interpretation"].metrics)
+    assert "rationale_f1" not in dict(measured([classifier("c", scores)])["interpretation"].metrics)
 
 
-def test_figures_of_several_seeds_are_means_with_spreads(ear):
-    one = ear("one", {"act": {"others": 1.0}})
-    two = ear("two", {"act": {"wishing": 1.0}})
+def test_figures_of_several_seeds_are_means_with_spreads(classifier):
+    one = classifier("one", {"act": {"others": 1.0}})
+    two = classifier("two", {"act": {"wishing": 1.0}})
     (alone,) = (found for name, found in measured([one]).items() if "hand" in name)
     assert alone.spreads == () and dict(alone.conditions)["seeds"] == "1"
     both = measured([one, two])["dialogue act, by hand"]
@@ -156,16 +156,16 @@ def test_figures_of_several_seeds_are_means_with_spreads(ear):
     assert any("26.47 ± 20.80" in row for row in grid.rows)
 
 
-def test_a_fitted_temperature_is_used_and_what_it_mends_is_told(ear):
+def test_a_fitted_temperature_is_used_and_what_it_mends_is_told(classifier):
     # Sure of "others", which is one of nine; at its temperature it claims about a ninth.
-    result = measured([ear("a", {"act": {"others": 50.0}}, temperature=1000.0)])["dialogue act"]
+    result = measured([classifier("a", {"act": {"others": 50.0}}, temperature=1000.0)])["dialogue act"]
     assert result.metric("ece_uncalibrated") == pytest.approx(800 / 9, abs=0.01)
     assert result.metric("ece") < 1
     assert dict(result.conditions)["probabilities"] == "one temperature a head, fitted on valid"
 
 
-def test_a_limit_draws_a_sample_of_each_source(ear):
-    folder = ear("a", {"act": {"acknowledging": 1.0}, "tone": {}, "response": {}, "emotion": {}})
+def test_a_limit_draws_a_sample_of_each_source(classifier):
+    folder = classifier("a", {"act": {"acknowledging": 1.0}, "tone": {}, "response": {}, "emotion": {}})
     found = measured([folder], limit=2)
     assert {result.count for result in found.values()} == {1, 2}
     said = dict(found["dialogue act"].conditions)
@@ -174,34 +174,36 @@ def test_a_limit_draws_a_sample_of_each_source(ear):
     # The sample's test split has no label of a reply: no row is better than a wrong one.
     assert "response intent" not in found
     with pytest.raises(InputError, match=r"No text of test.*limit"):
-        evaluate_ears([ear("b", {"response": {}})], Scope("test"), "tiny")
+        evaluate_classifiers([classifier("b", {"response": {}})], Scope("test"), "tiny")
 
 
-def test_every_question_of_every_head_is_asked(ear):
-    found = measured([ear("a", {name: {} for name in HEADS}, mark=0.0)], "train")
+def test_every_question_of_every_head_is_asked(classifier):
+    found = measured([classifier("a", {name: {} for name in HEADS}, mark=0.0)], "train")
     assert set(found) == set(QUESTIONS)
     assert all(set(dict(result.metrics)) <= set(METRICS) for result in found.values())
 
 
-def test_ears_made_otherwise_are_no_seeds_of_each_other(ear):
+def test_ears_made_otherwise_are_no_seeds_of_each_other(classifier):
     with pytest.raises(InputError, match=r"made otherwise.*seeds of one recipe"):
-        evaluate_ears([ear("a", {"act": {}}), ear("b", {"act": {}, "tone": {}})], Scope("test"), "tiny")
+        evaluate_classifiers(
+            [classifier("a", {"act": {}}), classifier("b", {"act": {}, "tone": {}})], Scope("test"), "tiny"
+        )
     with pytest.raises(InputError, match="No annotators were named"):
-        evaluate_ears([], Scope("test"), "tiny")
+        evaluate_classifiers([], Scope("test"), "tiny")
     with pytest.raises(CheckpointError, match="no such folder"):
-        evaluate_ears([Path("nowhere")], Scope("test"), "tiny")
+        evaluate_classifiers([Path("nowhere")], Scope("test"), "tiny")
     with checkpoint.writing(Path("other"), "causal") as folder:
         (folder / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="'causal' checkpoint, not 'ear'"):
-        evaluate_ears([Path("other")], Scope("test"), "tiny")
+    with pytest.raises(CheckpointError, match="'causal' checkpoint, not 'classifier'"):
+        evaluate_classifiers([Path("other")], Scope("test"), "tiny")
 
 
 def test_a_bag_of_words_answers_the_one_question_it_was_taught(tmp_path):
-    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "bag_emotion.yaml")
+    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "fasttext_emotion.yaml")
     folder = train(replace(recipe, output=tmp_path / "bag", epochs=1.0))
-    (result,) = evaluate_ears([folder / "best"], Scope("test"), "bag")
+    (result,) = evaluate_classifiers([folder / "best"], Scope("test"), "bag")
     assert (result.system, result.count) == ("situation emotion: bag", 1)
-    heard = BagClassifier.load(folder / "best").label("The drill next door starts at six.")
+    heard = FastTextClassifier.load(folder / "best").label("The drill next door starts at six.")
     assert result.metric("accuracy") == 100 * (heard == "annoyed")
     assert dict(result.conditions)["probabilities"] == "as they are"
 
@@ -211,10 +213,10 @@ def call(monkeypatch, *arguments):
     return CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
 
 
-def test_the_command_writes_a_file_a_question_and_shows_the_rows(ear, monkeypatch):
-    folders = [ear("one", {"act": {"others": 1.0}}), ear("two", {"act": {"wishing": 1.0}})]
-    ears = [argument for folder in folders for argument in ("--ears", folder)]
-    done = call(monkeypatch, "annotators", *ears, "--keep", "kept")
+def test_the_command_writes_a_file_a_question_and_shows_the_rows(classifier, monkeypatch):
+    folders = [classifier("one", {"act": {"others": 1.0}}), classifier("two", {"act": {"wishing": 1.0}})]
+    classifiers = [argument for folder in folders for argument in ("--ears", folder)]
+    done = call(monkeypatch, "annotators", *classifiers, "--keep", "kept")
     assert done.exit_code == 0, done.exception
     assert {file.name for file in Path("kept").iterdir()} == {
         "understanding-dialogue-act-annotators.json",
@@ -232,12 +234,12 @@ def test_the_command_writes_a_file_a_question_and_shows_the_rows(ear, monkeypatc
     assert ("dialogue act: CoMAE", "accuracy (%)", "11.11", "92.00", "−80.89") in [row[:5] for row in gaps]
 
 
-def test_the_command_prints_json_and_names_the_system(ear, monkeypatch):
+def test_the_command_prints_json_and_names_the_system(classifier, monkeypatch):
     done = call(
         monkeypatch,
         "annotators",
         "--ears",
-        ear("a", {"tone": {}}),
+        classifier("a", {"tone": {}}),
         "--json",
         "--system",
         "my ears",
@@ -250,8 +252,8 @@ def test_the_command_prints_json_and_names_the_system(ear, monkeypatch):
     assert json.loads(line)["split"] == "valid"
 
 
-def test_without_ears_the_shipped_ones_are_measured(ear, monkeypatch, tmp_path):
-    ear("shipped", {"tone": {}})
+def test_without_ears_the_shipped_ones_are_measured(classifier, monkeypatch, tmp_path):
+    classifier("shipped", {"tone": {}})
     monkeypatch.setattr(annotator, "SHIPPED", tmp_path / "shipped")
     done = call(monkeypatch, "annotators", "--json")
     assert done.exit_code == 0, done.exception

@@ -26,7 +26,7 @@ LORA = LoraRecipe(rank=4, alpha=8, dropout=0.0)
 
 @pytest.fixture(scope="module")
 def adapter(tmp_path_factory, tiny_llama):
-    """A checkpoint of a planned speaker as an adapter with new tokens."""
+    """A checkpoint of a planned generator as an adapter with new tokens."""
     folder = tmp_path_factory.mktemp("speaker")
     corpus = write_corpus(folder / "data")
     for split, count in (("train", 24), ("valid", 4), ("test", 4)):
@@ -92,16 +92,16 @@ def test_names_go_there_and_back():
         gguf_name("model.layers.3.other.bias")
 
 
-def test_the_command_writes_and_never_over_what_is_there(tiny_speaker, tmp_path):
+def test_the_command_writes_and_never_over_what_is_there(tiny_generator, tmp_path):
     run = CliRunner()
     target = tmp_path / "out"
-    made = run.invoke(app, ["export", str(target), "--to", "hf", "--weights", str(tiny_speaker)])
+    made = run.invoke(app, ["export", str(target), "--to", "hf", "--weights", str(tiny_generator)])
     assert made.exit_code == 0, made.exception
     assert (target / "model.safetensors").is_file()
-    again = run.invoke(app, ["export", str(target), "--to", "hf", "--weights", str(tiny_speaker)])
+    again = run.invoke(app, ["export", str(target), "--to", "hf", "--weights", str(tiny_generator)])
     assert isinstance(again.exception, InputError) and "--overwrite" in str(again.exception)
     file = run.invoke(
-        app, ["export", str(tmp_path / "x.gguf"), "--to", "gguf", "--weights", str(tiny_speaker)]
+        app, ["export", str(tmp_path / "x.gguf"), "--to", "gguf", "--weights", str(tiny_generator)]
     )
     assert file.exit_code == 0, file.exception
     none = run.invoke(app, ["export", str(tmp_path / "y"), "--to", "hf", "--weights", str(tmp_path / "none")])

@@ -1,4 +1,4 @@
-"""llama.cpp runs an exported speaker: it reads the same tokens, and goes on with the same ones."""
+"""llama.cpp runs an exported generator: it reads the same tokens, and goes on with the same ones."""
 
 from itertools import islice
 
@@ -36,11 +36,11 @@ def open_speaker(folder, file):
 
 
 @pytest.fixture(scope="module", params=["tiny", "shipped"])
-def engines(request, tiny_speaker, weights_cache, tmp_path_factory):
-    """Both engines, for a speaker that learned nothing and for the one that we ship."""
+def engines(request, tiny_generator, weights_cache, tmp_path_factory):
+    """Both engines, for a generator that learned nothing and for the one that we ship."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LISTENWELL_CACHE", str(weights_cache))
-        folder = tiny_speaker if request.param == "tiny" else SHIPPED
+        folder = tiny_generator if request.param == "tiny" else SHIPPED
         yield open_speaker(folder, tmp_path_factory.mktemp("gguf") / "speaker.gguf")
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from listenwell.generators.base import Begun
-from listenwell.generators.beams import Shared, search, search_rows
+from listenwell.generators.base import Prefix
+from listenwell.generators.beams import SharedPrefix, search, search_rows
 from listenwell.generators.decoding import Decoding, Row
-from listenwell.runtime.base import likeliest_of
+from listenwell.runtime.base import top_tokens_of
 from listenwell.runtime.onnx.engine import OnnxRuntime
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.torch_engine import TorchRuntime
@@ -26,8 +26,8 @@ class Known:
 
     context_length = 100
 
-    def __init__(self, chances, vocabulary=None):
-        self._chances = chances
+    def __init__(self, probabilities, vocabulary=None):
+        self._probabilities = probabilities
         self.vocabulary = vocabulary or SimpleNamespace(special_ids=frozenset({END}), blank_ids=frozenset())
 
     def prefill(self, tokens):
@@ -41,16 +41,16 @@ class Known:
 
     def logits(self, state):
         with np.errstate(divide="ignore"):
-            return np.stack([np.log(np.asarray(self._chances(said), np.float32)) for said in state])
+            return np.stack([np.log(np.asarray(self._probabilities(said), np.float32)) for said in state])
 
     def likeliest(self, state, count):
-        return likeliest_of(self.logits(state), count)
+        return top_tokens_of(self.logits(state), count)
 
 
 def found(runtime, decoding, **settings):
     """Tokens, end or not, and chance of each reply after the one beginning."""
-    begun = Begun([()], frozenset({END}), 100)
-    (beams,) = search(runtime, begun, 1, replace(decoding, **settings))
+    prefix = Prefix([()], frozenset({END}), 100)
+    (beams,) = search(runtime, prefix, 1, replace(decoding, **settings))
     return [(beam.tokens, beam.marked, pytest.approx(math.exp(beam.log_likelihood))) for beam in beams]
 
 
@@ -94,19 +94,19 @@ def test_a_length_penalty_lets_long_replies_win_worked_by_hand():
 def test_with_room_for_all_it_finds_all_in_order(power):
     """Every reply of three tokens at most: 39 of them, by chances that depend on all that was said."""
 
-    def chances(said):
+    def probabilities(said):
         drawn = np.random.default_rng([7, *said]).random(4)
         return drawn / drawn.sum()
 
     ends = frozenset({3})
-    runtime = Known(chances, SimpleNamespace(special_ids=ends, blank_ids=frozenset()))
+    runtime = Known(probabilities, SimpleNamespace(special_ids=ends, blank_ids=frozenset()))
     expected = []
     for tokens in (tokens for count in (1, 2, 3) for tokens in product(range(3), repeat=count)):
         steps = [*tokens, *([3] if len(tokens) < 3 else [])]  # at the limit no mark is needed
-        chance = math.prod(chances(tokens[:place])[token] for place, token in enumerate(steps))
-        expected.append((math.log(chance) / len(steps) ** power, tokens))
+        probability = math.prod(probabilities(tokens[:place])[token] for place, token in enumerate(steps))
+        expected.append((math.log(probability) / len(steps) ** power, tokens))
     decoding = replace(PLAIN, beams=64, max_tokens=3, length_penalty=power)
-    (beams,) = search(runtime, Begun([()], ends, 100), 1, decoding)
+    (beams,) = search(runtime, Prefix([()], ends, 100), 1, decoding)
     expected.sort(reverse=True)
     assert len(beams) == 39 and [beam.tokens for beam in beams] == [tokens for _, tokens in expected]
     assert [beam.value(decoding) for beam in beams] == pytest.approx(
@@ -136,8 +136,8 @@ def test_what_groups_paid_guides_the_search_but_not_the_order():
     rows = {"": (0.55, 0.45, 0), "a": (0.1, 0.5, 0.4), "b": (0.1, 0.9, 0)}
     decoding = replace(PLAIN, beam_groups=2, diversity=1.0, max_tokens=3)
     said = [Row(0), Row(1)]
-    begun = Shared([(), ()], frozenset({END}), 100, starts=(0, 0))
-    for row in search_rows(Known(table(rows)), begun, said, decoding):
+    prefix = SharedPrefix([(), ()], frozenset({END}), 100, starts=(0, 0))
+    for row in search_rows(Known(table(rows)), prefix, said, decoding):
         assert row.tokens
     assert [row.tokens for row in said] == [[B, B], [A, B]]
     assert all(row.finished for row in said)
@@ -149,31 +149,35 @@ def test_what_was_paid_is_not_forgotten_worked_by_hand():
 
     ac and ad are likelier than cc and cd (0.1 against 0.06), but their a was paid for.
     """
-    chances = {
+    probabilities = {
         (): (0.5, 0.3, 0.2, 0),
         (0,): (0.3, 0.3, 0.2, 0.2),
         (1,): (0.25, 0.25, 0.25, 0.25),
         (2,): (0.2, 0.2, 0.3, 0.3),
     }
     vocabulary = SimpleNamespace(special_ids=frozenset({4}), blank_ids=frozenset())
-    runtime = Known(lambda said: (*chances[said], 0), vocabulary)
+    runtime = Known(lambda said: (*probabilities[said], 0), vocabulary)
     decoding = replace(PLAIN, beams=4, beam_groups=2, diversity=2.0)
-    (beams,) = search(runtime, Begun([()], frozenset({4}), 100), 1, decoding)
+    (beams,) = search(runtime, Prefix([()], frozenset({4}), 100), 1, decoding)
     assert [beam.tokens for beam in beams] == [(0, 0), (2, 2), (0, 1), (2, 3)]  # the best of each come first
     assert [beam.toll for beam in beams] == [0, 0, 0, 0]
 
 
-def by_the_paper(chances, decoding):
+def by_the_paper(probabilities, decoding):
     """Algorithm 1, looking at everything: (tokens, value), by group."""
-    size, end = decoding.beams // decoding.beam_groups, len(chances(())) - 1
+    size, end = decoding.beams // decoding.beam_groups, len(probabilities(())) - 1
     groups = [([((), 0.0, 0.0)], []) for _ in range(decoding.beam_groups)]
     for count in range(1, decoding.max_tokens + 1):
         taken, power = [], count**decoding.length_penalty
         for alive, whole in groups:
             offers = [
-                ((*said, token), score + math.log(chance), toll + decoding.diversity * taken.count(token))
+                (
+                    (*said, token),
+                    score + math.log(probability),
+                    toll + decoding.diversity * taken.count(token),
+                )
                 for said, score, toll in alive
-                for token, chance in enumerate(chances(said))
+                for token, probability in enumerate(probabilities(said))
                 if said or token != end
             ]
             offers.sort(key=lambda offer: offer[2] - offer[1])
@@ -199,13 +203,13 @@ def test_groups_find_what_the_algorithm_finds_step_by_step(beams, groups, power)
     lengths = set()
     for seed in range(40):
 
-        def chances(said, seed=seed):
+        def probabilities(said, seed=seed):
             drawn = np.random.default_rng([seed, *said]).random(6) ** 3 + 1e-3
             return drawn / drawn.sum()
 
-        runtime = Known(chances, SimpleNamespace(special_ids=frozenset({5}), blank_ids=frozenset()))
-        (found,) = search(runtime, Begun([()], frozenset({5}), 100), 1, decoding)
-        wanted = dict(reply for group in by_the_paper(chances, decoding) for reply in group)
+        runtime = Known(probabilities, SimpleNamespace(special_ids=frozenset({5}), blank_ids=frozenset()))
+        (found,) = search(runtime, Prefix([()], frozenset({5}), 100), 1, decoding)
+        wanted = dict(reply for group in by_the_paper(probabilities, decoding) for reply in group)
         ours = {(*beam.tokens, *[5] * beam.marked): beam.value(decoding) for beam in found}
         assert ours == pytest.approx(wanted, rel=1e-4)
         lengths |= {len(tokens) for tokens in ours}
@@ -217,10 +221,10 @@ def test_however_many_of_the_likeliest_are_forbidden_the_best_of_the_others_are_
     weights = 0.9 ** np.arange(200)
     vocabulary = SimpleNamespace(special_ids=frozenset(range(50)), blank_ids=frozenset(range(50, 80)))
     runtime = Known(lambda said: weights / weights.sum(), vocabulary)
-    begun, decoding = Begun([()], frozenset({40}), 100), replace(PLAIN, max_tokens=20, no_repeat=1)
-    (beams,) = search(runtime, begun, 1, decoding)
+    prefix, decoding = Prefix([()], frozenset({40}), 100), replace(PLAIN, max_tokens=20, no_repeat=1)
+    (beams,) = search(runtime, prefix, 1, decoding)
     assert [(beam.tokens, beam.marked) for beam in beams] == [((80,), True), ((81,), True)]
-    (beams,) = search(runtime, replace(begun, stop=frozenset()), 1, replace(decoding, beams=1))
+    (beams,) = search(runtime, replace(prefix, stop=frozenset()), 1, replace(decoding, beams=1))
     assert [beam.tokens for beam in beams] == [(80, *range(50, 69))]
 
 
@@ -241,7 +245,7 @@ def test_where_nothing_may_follow_the_reply_ends():
     assert {tokens for tokens, _, _ in found(runtime, PLAIN, max_tokens=9, no_repeat=1)} == {(A, B), (B, A)}
     nothing = Known(lambda said: (0, 0, 1))
     assert found(nothing, PLAIN) == [((), False, 1.0)]
-    assert search(runtime, Begun([()], frozenset({END}), 0), 1, PLAIN)[0][0].tokens == ()
+    assert search(runtime, Prefix([()], frozenset({END}), 0), 1, PLAIN)[0][0].tokens == ()
 
 
 @pytest.fixture(scope="module")
@@ -270,7 +274,7 @@ def sure(tiny_llama):
 
 
 def beams_of(runtime, prompt, stop, decoding):
-    return search(runtime, Begun(runtime.prefill(prompt), stop, 100), 1, decoding)[0]
+    return search(runtime, Prefix(runtime.prefill(prompt), stop, 100), 1, decoding)[0]
 
 
 @pytest.mark.parametrize(
@@ -344,8 +348,8 @@ def test_groups_of_a_real_engine_differ_more_than_beams_do(runtime):
 def rows_of(runtime, prompts, starts, decoding):
     state = runtime.prefill_many([prompts[start] for start in starts])
     rows = [Row(seed) for seed in range(len(starts))]
-    begun = Shared(state, frozenset(range(2, 320, 9)), 100, starts=tuple(starts))
-    list(search_rows(runtime, begun, rows, decoding))
+    prefix = SharedPrefix(state, frozenset(range(2, 320, 9)), 100, starts=tuple(starts))
+    list(search_rows(runtime, prefix, rows, decoding))
     return [(row.tokens, row.finished, pytest.approx(row.log_likelihood, abs=1e-3)) for row in rows]
 
 
@@ -354,10 +358,12 @@ def test_searches_side_by_side_find_what_each_finds_alone(engines):
     for engine in engines:
         prompts = [engine.encode(text) for text in ("I am", "What happened to your dog?", "Oh no")]
         decoding = Decoding(beams=4, max_tokens=14)
-        together = rows_of(engine, prompts, [2, 0, 2, 1, 0, 2], decoding)
+        batch_size = rows_of(engine, prompts, [2, 0, 2, 1, 0, 2], decoding)
         for start, count in ((0, 2), (1, 1), (2, 3)):
             alone = rows_of(engine, prompts, [start] * count, decoding)
-            assert [row for row, at in zip(together, [2, 0, 2, 1, 0, 2], strict=True) if at == start] == alone
+            assert [
+                row for row, at in zip(batch_size, [2, 0, 2, 1, 0, 2], strict=True) if at == start
+            ] == alone
             assert len({tuple(tokens) for tokens, _, _ in alone}) == count
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from listenwell.errors import InputError
-from listenwell.generators.base import Begun, Prompt
+from listenwell.generators.base import Prefix, Prompt
 from listenwell.generators.decoding import Decoding, Row, decode, probabilities, sample
 from listenwell.runtime.torch_engine import TorchRuntime
 
@@ -91,8 +91,8 @@ def generate(runtime, prompt, decoding, *seeds):
     """The tokens of one reply for each seed, made in one batch; of one seed, the tokens alone."""
     rows = [Row(seed) for seed in seeds]
     state = runtime.pick(runtime.prefill(prompt.tokens), [0] * len(rows))
-    begun = Begun(state, prompt.stop, runtime.context_length - len(prompt.tokens))
-    for row in decode(runtime, begun, rows, decoding):
+    prefix = Prefix(state, prompt.stop, runtime.context_length - len(prompt.tokens))
+    for row in decode(runtime, prefix, rows, decoding):
         assert row.tokens
     return [row.tokens for row in rows] if len(rows) > 1 else rows[0].tokens
 
@@ -130,9 +130,9 @@ def test_replies_made_together_are_those_made_alone(runtime):
     """Rows end at different lengths and are dropped; nobody's tokens or likelihood change."""
     prompt = prompt_of(runtime, "I am so", frozenset(range(2, len(runtime.vocabulary), 9)))
     decoding = Decoding(temperature=1.5, top_p=0.95, max_tokens=25)
-    together = generate(runtime, prompt, decoding, 1, 2, 3, 4, 5)
-    assert len({len(tokens) for tokens in together}) > 1
-    assert together == [generate(runtime, prompt, decoding, seed) for seed in (1, 2, 3, 4, 5)]
+    batch_size = generate(runtime, prompt, decoding, 1, 2, 3, 4, 5)
+    assert len({len(tokens) for tokens in batch_size}) > 1
+    assert batch_size == [generate(runtime, prompt, decoding, seed) for seed in (1, 2, 3, 4, 5)]
 
 
 def test_no_run_of_tokens_stands_twice(runtime):
@@ -154,7 +154,7 @@ def test_the_likelihood_of_a_reply_is_the_models_own(runtime):
     prompt = prompt_of(runtime, "I am", frozenset({2}))
     row = Row(3)
     decoding = Decoding(temperature=1.4, top_p=0.9, max_tokens=6, repetition_penalty=1.3)
-    for _ in decode(runtime, Begun(runtime.prefill(prompt.tokens), prompt.stop, 100), [row], decoding):
+    for _ in decode(runtime, Prefix(runtime.prefill(prompt.tokens), prompt.stop, 100), [row], decoding):
         pass
     said = [*row.tokens, *([2] if row.finished else [])]
     assert row.log_likelihood == pytest.approx(

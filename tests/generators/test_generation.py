@@ -8,11 +8,11 @@ import pytest
 
 from listenwell import Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.generators.base import Begun, Prompt
+from listenwell.generators.base import Prefix, Prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.ending import Ending
-from listenwell.generators.generation import word_prompt, word_replies
-from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.generation import generate_from_prompt, generate_rows
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.recipe import parse_recipe
 from listenwell.runtime.text import Vocabulary
@@ -32,7 +32,7 @@ def test_replies_that_end_with_the_same_words_are_one_worked_by_hand():
     """After one sentence the reply is over, whatever comes next: "H." by a space or an end mark is one."""
     vocabulary = Vocabulary(tiny_tokenizer())
     h, n, dot, bang, space, a = (vocabulary.encode(letter)[0] for letter in "HN.! a")
-    chances = {
+    probabilities = {
         (): {h: 0.6, n: 0.4},
         (h,): {dot: 0.9, bang: 0.1},
         (n,): {dot: 1},
@@ -43,19 +43,19 @@ def test_replies_that_end_with_the_same_words_are_one_worked_by_hand():
 
     def of(said):
         found = np.zeros(len(vocabulary))
-        for token, chance in chances.get(said, {END: 1}).items():
-            found[token] = chance
+        for token, probability in probabilities.get(said, {END: 1}).items():
+            found[token] = probability
         return found
 
     decoding = Decoding(beams=3, length_penalty=0, max_tokens=20, repetition_penalty=1, ending=Ending(1, 1))
     prompt, pieces = Prompt((), frozenset({END})), []
-    worded = word_prompt(Known(of, vocabulary), prompt, decoding, [0, 1, 2], pieces.append)
-    assert [reply.text for reply in worded] == ["H.", "N.", "N.a"]  # 0.324, and 0.216 again; 0.2; 0.2
-    assert [math.exp(reply.log_likelihood) for reply in worded] == pytest.approx([0.324, 0.2, 0.2])
-    assert [reply.tokens for reply in worded] == [4, 4, 4]
+    generations = generate_from_prompt(Known(of, vocabulary), prompt, decoding, [0, 1, 2], pieces.append)
+    assert [reply.text for reply in generations] == ["H.", "N.", "N.a"]  # 0.324, and 0.216 again; 0.2; 0.2
+    assert [math.exp(reply.log_likelihood) for reply in generations] == pytest.approx([0.324, 0.2, 0.2])
+    assert [reply.tokens for reply in generations] == [4, 4, 4]
     assert "".join(pieces) == "H." and len(pieces) > 1
     with pytest.raises(InputError, match=r"4 replies are asked of 3 beams\. Give at least as many beams"):
-        word_prompt(Known(of, vocabulary), prompt, decoding, [0, 1, 2, 3])
+        generate_from_prompt(Known(of, vocabulary), prompt, decoding, [0, 1, 2, 3])
 
 
 @pytest.mark.parametrize("sentences", [1, 3])
@@ -66,8 +66,8 @@ def test_texts_end_where_growing_replies_end(runtime, sentences):
     for text in ("I am", "What happened", "Oh no"):
         state = [runtime.prefill(runtime.encode(text)) for _ in range(2)]
         plain, beam = (
-            word_replies(runtime, Begun(begun, marks, 200), decoding, [0])
-            for begun, decoding in zip(state, (greedy, replace(greedy, beams=1)), strict=True)
+            generate_rows(runtime, Prefix(prefix, marks, 200), decoding, [0])
+            for prefix, decoding in zip(state, (greedy, replace(greedy, beams=1)), strict=True)
         )
         assert beam[0].text == plain[0].text and beam[0].tokens == plain[0].tokens
         assert beam[0].log_likelihood == pytest.approx(plain[0].log_likelihood, abs=1e-4)
@@ -106,23 +106,25 @@ def test_a_recipe_asks_for_beams_and_gets_the_best_replies_in_order(runtime):
         candidates: 3
         decoding: {beams: 6, beam_groups: 3, diversity: 0.5, length_penalty: 0.8, max_tokens: 12}
     """
-    speaker = Prompted(parse_recipe(PromptedConfig, recipe), runtime)
+    generator = Prompted(parse_recipe(PromptedConfig, recipe), runtime)
     pieces = []
-    first = speaker.speak(TALK, (), 1, pieces.append)
+    first = generator.generate(TALK, (), 1, pieces.append)
     texts = [candidate.text for candidate in first.candidates]
     assert len(set(texts)) == 3 and all(text.strip() for text in texts)
     assert "".join(pieces) == texts[0]
-    assert speaker.speak(TALK, (), 2) == first  # nothing is drawn
-    few = replace(speaker.config, decoding=Decoding(beams=2, max_tokens=12))
+    assert generator.generate(TALK, (), 2) == first  # nothing is drawn
+    few = replace(generator.config, decoding=Decoding(beams=2, max_tokens=12))
     with pytest.raises(InputError, match="3 replies are asked of 2 beams"):
-        Prompted(few, runtime).speak(TALK, (), 1)
+        Prompted(few, runtime).generate(TALK, (), 1)
 
 
-def test_the_planned_speaker_searches_under_each_plan(tiny_speaker):
+def test_the_planned_speaker_searches_under_each_plan(tiny_generator):
     plans = (Factors("sad", ("exploration",), "questioning", "caring"), Factors("sad", (), "wishing", "joy"))
     decoding = Decoding(beams=3, max_tokens=8, no_repeat=3)
-    speaker = Speaker.load(PlannedConfig(candidates=4, prompt_tokens=256, decoding=decoding), tiny_speaker)
-    spoken = speaker.speak(TALK, plans, seed=4)
+    generator = PlannedGenerator.load(
+        PlannedConfig(candidates=4, prompt_tokens=256, decoding=decoding), tiny_generator
+    )
+    spoken = generator.generate(TALK, plans, seed=4)
     assert [candidate.plan for candidate in spoken.candidates] == [plans[0]] * 2 + [plans[1]] * 2
     assert len({candidate.text for candidate in spoken.candidates}) == len(spoken.candidates) >= 1
-    assert spoken == speaker.speak(TALK, plans, seed=5)
+    assert spoken == generator.generate(TALK, plans, seed=5)

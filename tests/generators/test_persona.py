@@ -72,8 +72,8 @@ def test_nothing_is_computed_where_all_fit():
     given = talk("hello", lines=LINES)
     assert Relevance(RelevanceConfig(tokens=15), encode).keep(given, count) == (given, ())
     assert encode.asked == []
-    bare = Dialogue((Turn("speaker", "hello"),))
-    assert Relevance(RelevanceConfig(most=1), encode).keep(bare, count) == (bare, ())
+    generic_question = Dialogue((Turn("speaker", "hello"),))
+    assert Relevance(RelevanceConfig(most=1), encode).keep(generic_question, count) == (generic_question, ())
 
 
 def test_lines_are_encoded_once():
@@ -110,11 +110,11 @@ def test_settings_that_keep_nothing_are_errors(settings):
 def test_the_encoder_gives_each_text_its_own_vector():
     encode = sentence_encoder()
     texts = ["My dog died.", "I got promoted", "word " * 300]
-    together = encode(texts)
-    assert np.linalg.norm(together, axis=1) == pytest.approx(1.0)
-    for text, vector in zip(texts, together, strict=True):
+    batch_size = encode(texts)
+    assert np.linalg.norm(batch_size, axis=1) == pytest.approx(1.0)
+    for text, vector in zip(texts, batch_size, strict=True):
         assert encode([text])[0] == pytest.approx(vector, abs=1e-5)  # padding moves nothing
-    assert not np.allclose(together[0], together[1])
+    assert not np.allclose(batch_size[0], batch_size[1])
     kept, _ = Relevance(RelevanceConfig(most=1)).keep(
         talk("My dog died.", lines=("I got promoted", "My dog died.")), count
     )

@@ -7,9 +7,9 @@ from listenwell import Dialogue, Factors, Listener, Persona, Turn
 from listenwell.dialogue import Example
 from listenwell.errors import CheckpointError, InputError
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.plans import PlanTokens, is_whole, known_plans
-from listenwell.generators.prompt_template import Layout
+from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.runtime.engines import Engine
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
@@ -19,28 +19,28 @@ DECODING = Decoding(temperature=1.2, max_tokens=8, no_repeat=3)
 
 
 @pytest.fixture(scope="module")
-def speaker(tiny_speaker):
+def generator(tiny_generator):
     config = PlannedConfig(plans=3, candidates=6, prompt_tokens=256, decoding=DECODING)
-    return Speaker.load(config, tiny_speaker)
+    return PlannedGenerator.load(config, tiny_generator)
 
 
 @pytest.fixture(scope="module")
-def layout(speaker):
-    return Layout(speaker.runtime.vocabulary, PlanTokens.of(speaker.runtime.vocabulary))
+def layout(generator):
+    return PromptTemplate(generator.runtime.vocabulary, PlanTokens.of(generator.runtime.vocabulary))
 
 
-def test_plans_are_whole_different_and_as_wanted(speaker):
-    plans = speaker.plan(TALK, None, Factors(act="questioning"), seed=1)
+def test_plans_are_whole_different_and_as_wanted(generator):
+    plans = generator.plan(TALK, None, Factors(act="questioning"), seed=1)
     assert len(plans) == len(set(plans)) == 3
     assert all(is_whole(plan) and plan.act == "questioning" for plan in plans)
-    assert speaker.plan(TALK, None, PLAN, seed=1) == (PLAN,)
-    assert speaker.plan(TALK, None, Factors(act="questioning"), seed=1) == plans
+    assert generator.plan(TALK, None, PLAN, seed=1) == (PLAN,)
+    assert generator.plan(TALK, None, Factors(act="questioning"), seed=1) == plans
 
 
-def test_replies_are_shared_out_among_plans_and_repeat_with_the_seed(speaker):
-    first = speaker.speak(TALK, (PLAN, OTHER), seed=4)
-    assert first == speaker.speak(TALK, (PLAN, OTHER), seed=4)
-    assert first != speaker.speak(TALK, (PLAN, OTHER), seed=5)
+def test_replies_are_shared_out_among_plans_and_repeat_with_the_seed(generator):
+    first = generator.generate(TALK, (PLAN, OTHER), seed=4)
+    assert first == generator.generate(TALK, (PLAN, OTHER), seed=4)
+    assert first != generator.generate(TALK, (PLAN, OTHER), seed=5)
     assert {candidate.plan for candidate in first.candidates} == {PLAN, OTHER}
     assert len({candidate.text for candidate in first.candidates}) == len(first.candidates) <= 6
     for candidate in first.candidates:
@@ -48,14 +48,14 @@ def test_replies_are_shared_out_among_plans_and_repeat_with_the_seed(speaker):
         assert dict(candidate.scores)["likelihood"] < 0
 
 
-def test_without_a_plan_it_speaks_from_the_dialogue_alone(speaker):
-    speech = speaker.speak(TALK, (), seed=4)
+def test_without_a_plan_it_speaks_from_the_dialogue_alone(generator):
+    speech = generator.generate(TALK, (), seed=4)
     assert len(speech.candidates) > 1
     assert all(candidate.plan is None for candidate in speech.candidates)
 
 
-def test_a_plan_changes_what_is_said_and_its_likelihood(speaker, layout):
-    runtime = speaker.runtime
+def test_a_plan_changes_what_is_said_and_its_likelihood(generator, layout):
+    runtime = generator.runtime
     reply = layout.words("I am so sorry.")
     prompt = layout.prompt(TALK, 256).tokens
     likely = [
@@ -65,25 +65,25 @@ def test_a_plan_changes_what_is_said_and_its_likelihood(speaker, layout):
     assert likely[0] != pytest.approx(likely[1], abs=1e-3)
 
 
-def test_priors_are_what_the_engine_says_of_the_same_words_alone(speaker, layout):
+def test_priors_are_what_the_engine_says_of_the_same_words_alone(generator, layout):
     replies = ["I am so sorry.", "What happened to your dog?"]
-    for reply, prior in zip(replies, speaker.priors(replies), strict=True):
+    for reply, prior in zip(replies, generator.priors(replies), strict=True):
         words = layout.words(reply)
-        alone = float(speaker.runtime.log_likelihoods(layout.head, [words])[0]) / len(words)
+        alone = float(generator.runtime.log_likelihoods(layout.head, [words])[0]) / len(words)
         assert prior == pytest.approx(alone, abs=1e-3)
 
 
 @pytest.mark.parametrize("engine", ["onnx", "torch"])
-def test_what_the_planner_has_read_is_not_read_again(tiny_speaker, engine, monkeypatch):
-    """Replies are those of a speaker who reads the whole plans; of one's own plan nothing is known."""
+def test_what_the_planner_has_read_is_not_read_again(tiny_generator, engine, monkeypatch):
+    """Replies are those of a generator who reads the whole plans; of one's own plan nothing is known."""
     config = PlannedConfig(
         plans=3, candidates=4, decoding=replace(DECODING, temperature=0), engine=Engine(engine, "fp32")
     )
-    one, other = Speaker.load(config, tiny_speaker), Speaker.load(config, tiny_speaker)
+    one, other = PlannedGenerator.load(config, tiny_generator), PlannedGenerator.load(config, tiny_generator)
     talks = [TALK, Dialogue((Turn("speaker", "I am so happy for you! Oh no."),))]
-    plans = one.plan_many([(talk, (), Factors(), seed) for seed, talk in enumerate(talks)])
+    plans = one.plan_batch([(talk, (), Factors(), seed) for seed, talk in enumerate(talks)])
     asked = [(talk, some, 9) for talk, some in zip(talks, plans, strict=True)]
-    wanted = other.speak_many(asked)
+    wanted = other.generate_batch(asked)
     read = list[int]()
     step = one.runtime.step
     monkeypatch.setattr(
@@ -91,39 +91,43 @@ def test_what_the_planner_has_read_is_not_read_again(tiny_speaker, engine, monke
     )
     for _ in range(2):  # what was read stays whole
         read.clear()
-        for speech, known in zip(one.speak_many(asked), wanted, strict=True):
+        for speech, known in zip(one.generate_batch(asked), wanted, strict=True):
             for candidate, same in zip(speech.candidates, known.candidates, strict=True):
                 assert (candidate.text, candidate.plan) == (same.text, same.plan)
                 assert dict(candidate.scores) == pytest.approx(dict(same.scores), abs=1e-3)
         assert set(read) == {1}
     read.clear()
-    one.speak_many([(talk, (PLAN,), 9) for talk in talks])
+    one.generate_batch([(talk, (PLAN,), 9) for talk in talks])
     assert read[0] == 4
 
 
-def test_perplexities_worked_from_likelihoods(speaker, layout, monkeypatch):
+def test_perplexities_worked_from_likelihoods(generator, layout, monkeypatch):
     read = Factors(mechanisms=("exploration",), act="questioning", tone="caring")
     example = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?", factors=read))
     prompt, words = layout.prompt(TALK, 256).tokens, layout.words("What happened?")
 
     def expected(plan):
-        nats = float(speaker.runtime.log_likelihoods([*prompt, *plan], [words])[0])
+        nats = float(generator.runtime.log_likelihoods([*prompt, *plan], [words])[0])
         return np.exp(-nats / len(words))
 
-    gold = speaker.perplexity([example], "gold")
+    gold = generator.perplexity([example], "gold")
     assert gold.by_token == pytest.approx(expected(layout.plans.encode(PLAN)), rel=1e-4)
     # Without a plan, the first token is known to be none of a plan's.
-    chances = np.exp(speaker.runtime.log_likelihoods(prompt, [[token] for token in layout.plans.numbers[0]]))
-    left = (1 - float(chances.astype(np.float64).sum())) ** (1 / len(words))
+    probabilities = np.exp(
+        generator.runtime.log_likelihoods(prompt, [[token] for token in layout.plans.numbers[0]])
+    )
+    left = (1 - float(probabilities.astype(np.float64).sum())) ** (1 / len(words))
     assert left < 1 - 1e-4
-    assert speaker.perplexity([example], "none").by_token == pytest.approx(expected([]) * left, rel=1e-4)
-    plain = Speaker(PlannedConfig(plans=1, lean=0, interpret=0), speaker.runtime)
+    assert generator.perplexity([example], "none").by_token == pytest.approx(expected([]) * left, rel=1e-4)
+    plain = PlannedGenerator(
+        PlannedConfig(plans=1, mechanism_bias=0, interpretation_bias=0), generator.runtime
+    )
     likeliest = plain.plan(TALK, None, Factors(), seed=0)[0]
-    assert speaker.perplexity([example], "predicted").by_token == pytest.approx(
+    assert generator.perplexity([example], "predicted").by_token == pytest.approx(
         expected(layout.plans.encode(likeliest)), rel=1e-4
     )
-    marginal = speaker.perplexity([example], "marginal").by_token
-    assert marginal == speaker.perplexity([example], "marginal").by_token
+    marginal = generator.perplexity([example], "marginal").by_token
+    assert marginal == generator.perplexity([example], "marginal").by_token
     assert marginal != pytest.approx(gold.by_token, rel=1e-4)
     # Asked about together, replies are as likely as one by one.
     other = Example(
@@ -131,15 +135,15 @@ def test_perplexities_worked_from_likelihoods(speaker, layout, monkeypatch):
         Turn("listener", "Oh no!", factors=read),
     )
     for factors in ("gold", "none", "predicted", "marginal"):
-        each = [speaker.perplexity([one], factors, [seed]).nll for one, seed in ((example, 3), (other, 8))]
+        each = [generator.perplexity([one], factors, [seed]).nll for one, seed in ((example, 3), (other, 8))]
         with monkeypatch.context() as patch:
-            patch.setattr(type(speaker.runtime), "together", 3)
-            both = speaker.perplexity([example, other], factors, [3, 8])
+            patch.setattr(type(generator.runtime), "together", 3)
+            both = generator.perplexity([example, other], factors, [3, 8])
         assert both.nll == pytest.approx(sum(each), rel=1e-4)
     with pytest.raises(InputError, match="golden"):
-        speaker.perplexity([example], "golden")
+        generator.perplexity([example], "golden")
     with pytest.raises(InputError, match="no plan"):
-        speaker.perplexity([Example(TALK, Turn("listener", "Oh."))], "gold")
+        generator.perplexity([Example(TALK, Turn("listener", "Oh."))], "gold")
 
 
 def test_the_layout_is_dialogue_plan_words_and_end(layout):
@@ -150,8 +154,11 @@ def test_the_layout_is_dialogue_plan_words_and_end(layout):
     assert spelled(laid.tokens[laid.words :]) == "What happened?"
     assert laid.tokens[-1] == layout.vocabulary.special("<|im_end|>")
     assert tuple(laid.tokens[: laid.plan]) == layout.prompt(TALK, 256).tokens
-    bare = layout.example(example, None, 256)
-    assert bare.plan == bare.words and bare.tokens == laid.tokens[: laid.plan] + laid.tokens[laid.words :]
+    generic_question = layout.example(example, None, 256)
+    assert (
+        generic_question.plan == generic_question.words
+        and generic_question.tokens == laid.tokens[: laid.plan] + laid.tokens[laid.words :]
+    )
     alone = layout.alone("What happened?", 256)
     assert spelled(alone.tokens[: alone.words]).strip() == "assistant"
     assert alone.tokens[alone.words :] == laid.tokens[laid.words :]
@@ -169,7 +176,7 @@ def test_only_the_listeners_own_persona_stands_before_the_dialogue(layout):
     assert "My dog died. I am so sad." in cut and "i like cats ." in cut
 
 
-def test_a_hundred_persona_lines_are_no_trouble(speaker, monkeypatch):
+def test_a_hundred_persona_lines_are_no_trouble(generator, monkeypatch):
     lines = tuple(f"i have {number} cats ." for number in range(100))
     encoded = []
 
@@ -177,11 +184,11 @@ def test_a_hundred_persona_lines_are_no_trouble(speaker, monkeypatch):
         encoded.extend(texts)
         return np.array([[1.0, float("77" in text)] for text in texts])
 
-    monkeypatch.setattr(speaker._relevance, "_encode", encode)
+    monkeypatch.setattr(generator._relevance, "_encode", encode)
     talk = Dialogue((Turn("speaker", "You have 77 cats?"),), personas=(Persona("listener", lines),))
-    speech = speaker.speak(talk, (PLAN,), seed=1)
+    speech = generator.generate(talk, (PLAN,), seed=1)
     assert speech.candidates and "You have 77 cats?" in encoded
-    text = speaker.runtime.vocabulary.decode(speaker._read([talk])[0][0].tokens)
+    text = generator.runtime.vocabulary.decode(generator._read([talk])[0][0].tokens)
     assert "i have 77 cats ." in text and "i have 50 cats ." not in text
 
 
@@ -209,36 +216,36 @@ def test_plans_of_replies_that_nobody_annotated_are_read(monkeypatch):
     assert found[unknown] == Factors("sad", ("exploration",), "questioning", "surprise")
 
 
-def test_a_whole_listener_plans_speaks_and_is_steered(tiny_speaker):
+def test_a_whole_listener_plans_speaks_and_is_steered(tiny_generator):
     listener = Listener.load(
-        "planned", weights=tiny_speaker, plans=2, candidates=4, without=("understand", "choose")
+        "planned", weights=tiny_generator, plans=2, candidates=4, without=("understand", "rerank")
     )
     reply = listener.reply("My dog died.", want=Factors(act="wishing"), seed=2)
     assert reply.plan.act == "wishing" and is_whole(reply.plan)
     assert {candidate.plan.act for candidate in reply.candidates} == {"wishing"}
     assert reply == listener.reply("My dog died.", want=Factors(act="wishing"), seed=2) or reply.timings
-    unplanned = Listener.load("planned", weights=tiny_speaker, without=("understand", "plan", "choose"))
-    assert unplanned.reply("My dog died.", seed=2).plan is None
+    plan_dropout = Listener.load("planned", weights=tiny_generator, without=("understand", "plan", "rerank"))
+    assert plan_dropout.reply("My dog died.", seed=2).plan is None
 
 
 def test_a_folder_of_another_kind_and_odd_settings_are_named(tmp_path):
     with pytest.raises(CheckpointError, match="no such folder"):
-        Speaker.load(PlannedConfig(), tmp_path / "none")
+        PlannedGenerator.load(PlannedConfig(), tmp_path / "none")
     with pytest.raises(InputError, match="plans is 0"):
         PlannedConfig(plans=0)
     with pytest.raises(InputError, match="heard"):
         PlannedConfig(heard=2)
 
 
-def test_many_dialogues_at_once_get_the_replies_they_get_alone(speaker):
+def test_many_dialogues_at_once_get_the_replies_they_get_alone(generator):
     talks = [
         Dialogue((Turn("speaker", text),)) for text in ("My dog died.", "I am so happy for you! Oh no.", "Hi")
     ]
-    plans = speaker.plan_many([(talk, (), Factors(), seed) for seed, talk in enumerate(talks)])
-    spoken = speaker.speak_many([(talk, plan, 9) for talk, plan in zip(talks, plans, strict=True)])
+    plans = generator.plan_batch([(talk, (), Factors(), seed) for seed, talk in enumerate(talks)])
+    spoken = generator.generate_batch([(talk, plan, 9) for talk, plan in zip(talks, plans, strict=True)])
     for seed, (talk, plan, speech) in enumerate(zip(talks, plans, spoken, strict=True)):
-        assert plan == speaker.plan(talk, None, Factors(), seed)
-        alone = speaker.speak(talk, plan, 9)
+        assert plan == generator.plan(talk, None, Factors(), seed)
+        alone = generator.generate(talk, plan, 9)
         assert [one.text for one in speech.candidates] == [one.text for one in alone.candidates]
         for one, other in zip(speech.candidates, alone.candidates, strict=True):
             assert dict(one.scores) == pytest.approx(dict(other.scores), abs=1e-3)

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from listenwell.dialogue import Factors, Scored
-from listenwell.generators.planner import Draw, Planner, mechanism_chances
+from listenwell.generators.planner import Draw, Planner, mechanism_probabilities
 from listenwell.generators.plans import CHOICES, SETS, PlanTokens
 from listenwell.labels import ACTS, EMOTIONS, TONES, contradicts
 from listenwell.runtime.torch_engine import TorchRuntime
 
 
 @pytest.fixture(scope="module")
-def planner(tiny_speaker):
-    runtime = TorchRuntime.from_folder(tiny_speaker)
+def planner(tiny_generator):
+    runtime = TorchRuntime.from_folder(tiny_generator)
     return Planner(runtime, PlanTokens.of(runtime.vocabulary))
 
 
@@ -32,8 +32,8 @@ def by_hand(planner, prompt, plan):
     return found
 
 
-def draw(planner, state, want, count, seed, *, lean=0.0):
-    (found,) = planner.draw(state, [want], [seed], Draw(count, lean=lean))
+def draw(planner, state, want, count, seed, *, mechanism_bias=0.0):
+    (found,) = planner.draw(state, [want], [seed], Draw(count, mechanism_bias=mechanism_bias))
     return found
 
 
@@ -42,10 +42,10 @@ def test_the_chances_of_plans_are_those_of_the_chain(planner, prompt):
     drawn = draw(planner, state, Factors(emotion="sad"), 720, 1)
     assert len(drawn) == len({one.plan for one in drawn}) <= 720
     for one in drawn[:5]:
-        assert one.log_chance == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
-    best = max(drawn, key=lambda one: one.log_chance)
+        assert one.log_probability == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
+    best = max(drawn, key=lambda one: one.log_probability)
     assert drawn[0] == best
-    assert sum(np.exp(one.log_chance) for one in drawn) == pytest.approx(
+    assert sum(np.exp(one.log_probability) for one in drawn) == pytest.approx(
         1, abs=0.15
     )  # rare ones are left out
 
@@ -59,7 +59,7 @@ def test_what_is_wanted_is_in_every_plan_and_nothing_else_is_lost(planner, promp
         ("joyful", "wishing", "joy")
     }
     for one in drawn:
-        assert one.log_chance == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
+        assert one.log_probability == pytest.approx(by_hand(planner, prompt, one.plan), abs=1e-3)
 
 
 def test_a_plan_that_is_all_but_impossible_can_still_be_wanted(planner, prompt):
@@ -74,11 +74,11 @@ def test_draws_repeat_with_their_seed_and_follow_the_chances(planner, prompt):
     again = [[one.plan.tone for one in draw(planner, state, want, 3, 5)] for _ in range(2)]
     assert again[0] == again[1]
     # The first is always the likeliest; the second is drawn: over many seeds, as often as it is likely.
-    table = {one.plan.tone: np.exp(one.log_chance) for one in draw(planner, state, want, 10, 0)}
+    table = {one.plan.tone: np.exp(one.log_probability) for one in draw(planner, state, want, 10, 0)}
     first = max(table, key=table.get)
     seconds = [draw(planner, state, want, 2, seed)[1].plan.tone for seed in range(300)]
     assert first not in seconds
-    weights = {tone: chance for tone, chance in table.items() if tone != first}
+    weights = {tone: probability for tone, probability in table.items() if tone != first}
     most = max(weights, key=weights.get)
     share = weights[most] / sum(weights.values())
     assert abs(seconds.count(most) / 300 - share) < 4 * np.sqrt(share * (1 - share) / 300)
@@ -92,8 +92,8 @@ def test_whole_plans_are_sampled_token_by_token(planner, prompt):
         assert planner.tokens.encode(planner.tokens.decode(tokens)) == tokens
     # Several dialogues at once draw what each draws alone.
     prompts = [prompt, [*prompt, *prompt[-2:]]]
-    together = planner.sample(planner.runtime.prefill_many(prompts), 5, [2, 7])
-    assert together == [
+    batch_size = planner.sample(planner.runtime.prefill_many(prompts), 5, [2, 7])
+    assert batch_size == [
         planner.sample(planner.runtime.prefill(one), 5, [seed])[0]
         for one, seed in zip(prompts, (2, 7), strict=True)
     ]
@@ -101,17 +101,19 @@ def test_whole_plans_are_sampled_token_by_token(planner, prompt):
 
 def test_the_next_undecided_level_is_told(planner, prompt):
     state = planner.runtime.prefill(prompt)
-    (level, chances) = next(iter(planner.chances(state, Factors()).items()))
-    assert level == "emotion" and chances.shape == (32,) and chances.sum() == pytest.approx(1)
-    (level, chances) = next(iter(planner.chances(state, Factors(emotion="sad")).items()))
-    assert level == "mechanisms" and chances.shape == (3,)
+    (level, probabilities) = next(iter(planner.factor_probabilities(state, Factors()).items()))
+    assert level == "emotion" and probabilities.shape == (32,) and probabilities.sum() == pytest.approx(1)
+    (level, probabilities) = next(iter(planner.factor_probabilities(state, Factors(emotion="sad")).items()))
+    assert level == "mechanisms" and probabilities.shape == (3,)
     given = Factors(emotion="sad", mechanisms=("exploration",))
-    (level, chances) = next(iter(planner.chances(state, given).items()))
-    assert level == "act" and chances.shape == (len(ACTS),)
+    (level, probabilities) = next(iter(planner.factor_probabilities(state, given).items()))
+    assert level == "act" and probabilities.shape == (len(ACTS),)
     whole = Factors("sad", ("exploration",), "questioning", "joy")
-    assert planner.chances(state, whole) == {}
-    (level, chances) = next(iter(planner.chances(state, Factors("sad", (), "wishing")).items()))
-    assert level == "tone" and chances.shape == (len(TONES),)
+    assert planner.factor_probabilities(state, whole) == {}
+    (level, probabilities) = next(
+        iter(planner.factor_probabilities(state, Factors("sad", (), "wishing")).items())
+    )
+    assert level == "tone" and probabilities.shape == (len(TONES),)
 
 
 def test_chances_of_mechanisms_worked_by_hand():
@@ -119,7 +121,7 @@ def test_chances_of_mechanisms_worked_by_hand():
     sets[CHOICES["mechanisms"].index(("emotional_reaction",))] = 0.5
     sets[CHOICES["mechanisms"].index(("emotional_reaction", "exploration"))] = 0.3
     sets[0] = 0.2
-    np.testing.assert_allclose(mechanism_chances(sets), [0.8, 0, 0.3])
+    np.testing.assert_allclose(mechanism_probabilities(sets), [0.8, 0, 0.3])
 
 
 def test_what_was_heard_moves_the_emotion(planner, prompt):
@@ -136,26 +138,30 @@ def test_what_was_heard_moves_the_emotion(planner, prompt):
 def test_many_dialogues_at_once_are_each_as_alone(planner):
     prompts = [planner.runtime.encode(text) for text in ("I am so sad. My dog", "What happened to", "Oh no")]
     wants = [Factors(emotion="sad"), Factors("joyful", act="wishing"), Factors("proud", (), tone="joy")]
-    together = planner.draw(planner.runtime.prefill_many(prompts), wants, [1, 2, 3], Draw(4))
-    for prompt, want, seed, found in zip(prompts, wants, (1, 2, 3), together, strict=True):
+    batch_size = planner.draw(planner.runtime.prefill_many(prompts), wants, [1, 2, 3], Draw(4))
+    for prompt, want, seed, found in zip(prompts, wants, (1, 2, 3), batch_size, strict=True):
         alone = draw(planner, planner.runtime.prefill(prompt), want, 4, seed)
         assert [one.plan for one in found] == [one.plan for one in alone]
-        assert [one.log_chance for one in found] == pytest.approx([o.log_chance for o in alone], abs=1e-4)
+        assert [one.log_probability for one in found] == pytest.approx(
+            [o.log_probability for o in alone], abs=1e-4
+        )
 
 
 def test_leaning_prefers_plans_that_use_mechanisms(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
-    plain = {one.plan: one.log_chance for one in draw(planner, state, want, 8, 1)}
-    leaning = draw(planner, state, want, 8, 1, lean=50.0)
+    plain = {one.plan: one.log_probability for one in draw(planner, state, want, 8, 1)}
+    leaning = draw(planner, state, want, 8, 1, mechanism_bias=50.0)
     assert len(leaning[0].plan.mechanisms) == 3
-    assert {one.plan: one.log_chance for one in leaning} == pytest.approx(
+    assert {one.plan: one.log_probability for one in leaning} == pytest.approx(
         plain
     )  # its chance stays what it is
 
 
 def test_a_draw_can_lean_to_interpretation(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
-    plain, leaning = (planner.draw(state, [want], [3], Draw(8, interpret=nats))[0] for nats in (0.0, 40.0))
+    plain, leaning = (
+        planner.draw(state, [want], [3], Draw(8, interpretation_bias=nats))[0] for nats in (0.0, 40.0)
+    )
     assert {one.plan for one in plain} == {one.plan for one in leaning}
     assert ["interpretation" in one.plan.mechanisms for one in leaning] == [True] * 4 + [False] * 4
     assert "interpretation" in leaning[0].plan.mechanisms
@@ -163,7 +169,9 @@ def test_a_draw_can_lean_to_interpretation(planner, prompt):
 
 def test_a_draw_keeps_to_the_side_of_what_is_felt(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors("devastated", (), "acknowledging")
-    plain, kept = (planner.draw(state, [want], [3], Draw(10, contrary=nats))[0] for nats in (0.0, 40.0))
+    plain, kept = (
+        planner.draw(state, [want], [3], Draw(10, opposite_penalty=nats))[0] for nats in (0.0, 40.0)
+    )
     assert {one.plan for one in plain} == {one.plan for one in kept}
     glad = [contradicts(one.plan.tone, "devastated") for one in kept]
     assert glad == [False] * 6 + [True] * 4  # they are drawn last, if at all

@@ -96,9 +96,9 @@ def test_only_the_listeners_own_persona_is_used(runtime):
 def test_a_vocabulary_without_chatml_marks_is_a_clear_error(tiny_llama, tmp_path):
     from tokenizers import Tokenizer, models
 
-    bare = Vocabulary(Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
+    generic_question = Vocabulary(Tokenizer(models.WordLevel({"a": 0}, unk_token="a")))
     with pytest.raises(WeightsError, match="ChatML"):
-        bare.special("<|im_start|>")
+        generic_question.special("<|im_start|>")
 
 
 @pytest.fixture
@@ -110,13 +110,13 @@ def prompted(runtime):
 @pytest.mark.parametrize("seed", range(12))
 def test_replies_are_never_blank_and_their_pieces_add_up(prompted, seed):
     pieces = []
-    speech = prompted.speak(talk(HOSTILE), (), seed, pieces.append)
+    speech = prompted.generate(talk(HOSTILE), (), seed, pieces.append)
     assert speech.candidates[0].text.strip()
     assert "".join(pieces) == speech.candidates[0].text
 
 
 def test_the_same_seed_speaks_the_same_words(prompted):
-    first, again, other = (prompted.speak(talk("Hi"), (), seed).candidates for seed in (5, 5, 6))
+    first, again, other = (prompted.generate(talk("Hi"), (), seed).candidates for seed in (5, 5, 6))
     assert first == again != other
 
 
@@ -127,8 +127,10 @@ def of_several(prompted, count, **decoding):
     return Prompted(config, prompted.runtime)
 
 
-def said(speaker, seed, on_text=None):
-    return [candidate.text for candidate in speaker.speak(talk("I am sad"), (), seed, on_text).candidates]
+def said(generator, seed, on_text=None):
+    return [
+        candidate.text for candidate in generator.generate(talk("I am sad"), (), seed, on_text).candidates
+    ]
 
 
 def test_several_replies_begin_with_the_one_that_is_said_alone(prompted):
@@ -142,8 +144,8 @@ def test_several_replies_begin_with_the_one_that_is_said_alone(prompted):
 
 
 def test_plans_with_neighbouring_seeds_do_not_say_the_same(prompted):
-    speaker = of_several(prompted, 3)
-    everything = [text for seed in range(4) for text in said(speaker, seed)]  # a listener's plans
+    generator = of_several(prompted, 3)
+    everything = [text for seed in range(4) for text in said(generator, seed)]  # a listener's plans
     assert len(set(everything)) == 12
 
 

@@ -78,7 +78,7 @@ def remote(stub, **settings):
 
 def test_the_plan_is_an_instruction_and_words_are_messages(stub):
     plan = Factors(emotion="devastated", mechanisms=("exploration",), act="questioning", tone="caring")
-    speech = remote(stub, api_key="secret-key").speak(TALK, [plan], 7)
+    speech = remote(stub, api_key="secret-key").generate(TALK, [plan], 7)
     ((path, headers, body),) = stub.seen
     assert path == "/v1/chat/completions"
     assert headers["Authorization"] == "Bearer secret-key"
@@ -99,33 +99,33 @@ def test_the_plan_is_an_instruction_and_words_are_messages(stub):
 def test_each_plan_is_worded_and_doubles_are_left_out(stub):
     plans = [Factors(act="wishing"), Factors(act="wishing"), Factors(act="consoling")]
     pieces = []
-    speech = remote(stub).speak(TALK, plans, 1, pieces.append)
+    speech = remote(stub).generate(TALK, plans, 1, pieces.append)
     assert [candidate.plan.act for candidate in speech.candidates] == ["wishing", "consoling"]
     assert pieces == [speech.candidates[0].text]
     assert len({body["seed"] for _, _, body in stub.seen}) == 3
 
 
 def test_plans_follow_what_was_heard_and_what_is_wanted(stub):
-    speaker = remote(stub, plans=2)
-    sad = speaker.plan(TALK, (Scored("sad", 0.9),), Factors(), 1)
+    generator = remote(stub, plans=2)
+    sad = generator.plan(TALK, (Scored("sad", 0.9),), Factors(), 1)
     assert [(plan.emotion, plan.act) for plan in sad] == [("sad", "sympathizing"), ("sad", "questioning")]
-    glad = speaker.plan(TALK, (Scored("joyful", 0.9),), Factors(tone="joy"), 1)
+    glad = generator.plan(TALK, (Scored("joyful", 0.9),), Factors(tone="joy"), 1)
     assert [(plan.act, plan.tone) for plan in glad] == [("acknowledging", "joy"), ("questioning", "joy")]
-    assert speaker.plan(TALK, None, Factors(act="wishing"), 1) == (Factors(act="wishing"),)
-    assert len(speaker.plan(TALK, None, Factors(), 1)) == 2
+    assert generator.plan(TALK, None, Factors(act="wishing"), 1) == (Factors(act="wishing"),)
+    assert len(generator.plan(TALK, None, Factors(), 1)) == 2
 
 
 def test_a_whole_listener_answers_several(stub):
-    class Ears:
+    class Classifiers:
         def understand(self, dialogue):
             return (Scored("sad", 1.0),)
 
     class LastFirst:
-        def choose(self, dialogue, candidates, want=None):
+        def rerank(self, dialogue, candidates, want=None):
             return tuple(reversed(candidates))
 
-    speaker = remote(stub)
-    listener = Listener(speaker, Ears(), speaker, LastFirst())
+    generator = remote(stub)
+    listener = Listener(generator, Classifiers(), generator, LastFirst())
     replies = listener.reply_many([Asked(TALK, None, 1), Asked(TALK, Factors(act="wishing"), 2)])
     assert [reply.plan.act for reply in replies] == ["acknowledging", "wishing"]
     assert replies[0].text == "They feel sad. Above all, acknowledge what they said. (Yesterday.)"
@@ -150,14 +150,14 @@ def test_a_whole_listener_answers_several(stub):
 def test_an_endpoint_that_fails_is_told_as_such(stub, answer):
     stub.answer = answer
     with pytest.raises(RemoteError) as failed:
-        remote(stub).speak(TALK, (), 1)
+        remote(stub).generate(TALK, (), 1)
     assert "secret" not in str(failed.value)
 
 
 def test_nobody_there(stub):
-    speaker = Remote(RemoteConfig("http://127.0.0.1:1/v1", "tiny"))
+    generator = Remote(RemoteConfig("http://127.0.0.1:1/v1", "tiny"))
     with pytest.raises(RemoteError, match="did not answer"):
-        speaker.speak(TALK, (), 1)
+        generator.generate(TALK, (), 1)
 
 
 @pytest.mark.parametrize(
@@ -197,8 +197,8 @@ def test_our_own_service_is_such_an_endpoint():
     inner = FakeListener(name="inner")
     key = "k" * 20
     with running(fake_app(fake_settings(api_key=key), inner)) as url:
-        speaker = Remote(RemoteConfig(f"{url}/v1", "fake", key))
-        outer = Listener(speaker, plan=speaker)
+        generator = Remote(RemoteConfig(f"{url}/v1", "fake", key))
+        outer = Listener(generator, plan=generator)
         with running(fake_app(fake_settings(), outer)) as front:
             import httpx2
 

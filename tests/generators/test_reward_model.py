@@ -9,10 +9,10 @@ import pytest
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
 from listenwell.errors import CheckpointError
-from listenwell.generators import reward_model as liking
+from listenwell.generators import reward_model
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.planned import PlannedConfig, Speaker
-from listenwell.generators.reward_model import Liking, agreement, centred, fit, weights_of
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.reward_model import RewardModel, agreement, centred, fit, weights_of
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
 TALK = Dialogue((Turn("speaker", "My dog died. I am so sad."),))
@@ -40,75 +40,77 @@ def test_the_line_finds_what_ratings_follow_within_contexts():
 
 
 @pytest.fixture
-def judged(tiny_speaker, tmp_path, monkeypatch):
-    """A speaker, and a line that is about its states."""
+def judged(tiny_generator, tmp_path, monkeypatch):
+    """A generator, and a line that is about its states."""
     decoding = Decoding(temperature=1.2, max_tokens=8, no_repeat=3)
     config = PlannedConfig(plans=1, candidates=4, decoding=decoding)
-    plain = Speaker.load(config, tiny_speaker)
-    width = plain.middles_of(TALK, PLAN, ["Oh."]).shape[1]
+    plain = PlannedGenerator.load(config, tiny_generator)
+    width = plain.hidden_states_of(TALK, PLAN, ["Oh."]).shape[1]
     weights = np.random.default_rng(1).normal(size=width).astype(np.float32)
-    speaker = open_checkpoint(plain._folder)
-    Liking(weights, weights_of(speaker)).save(tmp_path / "liking", {"replies": 3})
-    monkeypatch.setattr(liking, "SHIPPED", tmp_path / "liking")
+    generator = open_checkpoint(plain._folder)
+    RewardModel(weights, weights_of(generator)).save(tmp_path / "reward_model", {"replies": 3})
+    monkeypatch.setattr(reward_model, "SHIPPED", tmp_path / "reward_model")
     return config, plain, weights
 
 
-def test_candidates_carry_how_well_they_would_be_liked(judged, tiny_speaker):
+def test_candidates_carry_how_well_they_would_be_liked(judged, tiny_generator):
     config, plain, weights = judged
-    assert "liked" not in dict(plain.speak(TALK, (PLAN,), seed=1).candidates[0].scores)
-    speech = Speaker.load(config, tiny_speaker).speak(TALK, (PLAN,), seed=1)
+    assert "reward" not in dict(plain.generate(TALK, (PLAN,), seed=1).candidates[0].scores)
+    speech = PlannedGenerator.load(config, tiny_generator).generate(TALK, (PLAN,), seed=1)
     assert len(speech.candidates) > 1
-    scores = [dict(one.scores)["liked"] for one in speech.candidates]
+    scores = [dict(one.scores)["reward"] for one in speech.candidates]
     assert len(set(scores)) > 1
     same = replace(config, decoding=replace(config.decoding, beams=4, temperature=0.5))
-    for one in Speaker.load(same, tiny_speaker).speak(TALK, (PLAN,), seed=1).candidates:
+    for one in PlannedGenerator.load(same, tiny_generator).generate(TALK, (PLAN,), seed=1).candidates:
         # Searched for word by word: read once more, as they stand.
-        alone = float(plain.middles_of(TALK, PLAN, [one.text])[0] @ weights)
-        assert dict(one.scores)["liked"] == pytest.approx(alone, rel=0.2, abs=0.5)
+        alone = float(plain.hidden_states_of(TALK, PLAN, [one.text])[0] @ weights)
+        assert dict(one.scores)["reward"] == pytest.approx(alone, rel=0.2, abs=0.5)
 
 
-def test_states_kept_on_the_way_are_those_of_the_words(judged, tiny_speaker):
+def test_states_kept_on_the_way_are_those_of_the_words(judged, tiny_generator):
     config, plain, weights = judged
     config = replace(config, tidy=False, decoding=replace(config.decoding, max_tokens=30))
-    for one in Speaker.load(config, tiny_speaker).speak(TALK, (PLAN,), seed=3).candidates:
+    for one in PlannedGenerator.load(config, tiny_generator).generate(TALK, (PLAN,), seed=3).candidates:
         if one.text.endswith("…"):
             continue  # its last words were never read
-        alone = float(plain.middles_of(TALK, PLAN, [one.text])[0] @ weights)
-        assert dict(one.scores)["liked"] == pytest.approx(alone, abs=0.1 * float(np.abs(weights).sum()))
+        alone = float(plain.hidden_states_of(TALK, PLAN, [one.text])[0] @ weights)
+        assert dict(one.scores)["reward"] == pytest.approx(alone, abs=0.1 * float(np.abs(weights).sum()))
 
 
-def test_replies_that_were_made_before_are_read_once_more(judged, tiny_speaker):
+def test_replies_that_were_made_before_are_read_once_more(judged, tiny_generator):
     config, plain, weights = judged
     old = [
         Candidate("Oh no!", PLAN, (("likelihood", -1.0),)),
         Candidate("Oh."),
-        Candidate("A", PLAN, (("liked", 7.0),)),
+        Candidate("A", PLAN, (("reward", 7.0),)),
     ]
-    read = Speaker.load(config, tiny_speaker).with_liking(TALK, old)
-    wanted = float(plain.middles_of(TALK, PLAN, ["Oh no!"])[0] @ weights)
-    assert dict(read[0].scores) == {"likelihood": -1.0, "liked": pytest.approx(wanted, abs=1e-3)}
+    read = PlannedGenerator.load(config, tiny_generator).with_rewards(TALK, old)
+    wanted = float(plain.hidden_states_of(TALK, PLAN, ["Oh no!"])[0] @ weights)
+    assert dict(read[0].scores) == {"likelihood": -1.0, "reward": pytest.approx(wanted, abs=1e-3)}
     assert read[1:] == old[1:]
-    assert plain.with_liking(TALK, old) == old  # nobody knows its states
+    assert plain.with_rewards(TALK, old) == old  # nobody knows its states
 
 
-def test_a_line_about_another_speaker_says_nothing(judged, tiny_speaker, tmp_path):
+def test_a_line_about_another_speaker_says_nothing(judged, tiny_generator, tmp_path):
     config, _, weights = judged
-    Liking(weights, "0" * 64).save(tmp_path / "liking", {})
-    scores = dict(Speaker.load(config, tiny_speaker).speak(TALK, (PLAN,), seed=1).candidates[0].scores)
+    RewardModel(weights, "0" * 64).save(tmp_path / "reward_model", {})
+    scores = dict(
+        PlannedGenerator.load(config, tiny_generator).generate(TALK, (PLAN,), seed=1).candidates[0].scores
+    )
     assert set(scores) == {"likelihood"}
 
 
 def test_a_damaged_one_is_an_error_that_names_it(judged, tmp_path):
-    (tmp_path / "liking" / "model.safetensors").write_bytes(b"nonsense")
-    with pytest.raises(CheckpointError, match="liking"):
-        Liking.load(tmp_path / "liking")
+    (tmp_path / "reward_model" / "model.safetensors").write_bytes(b"nonsense")
+    with pytest.raises(CheckpointError, match="reward_model"):
+        RewardModel.load(tmp_path / "reward_model")
 
 
 def test_a_run_of_ones_own_can_have_its_own(judged, tmp_path, monkeypatch):
     config, plain, _ = judged
     shutil.copytree(plain._folder, tmp_path / "run" / "best")
-    monkeypatch.setattr(liking, "SHIPPED", tmp_path / "none")
-    assert Liking.of(open_checkpoint(tmp_path / "run" / "best")) is None
-    shutil.copytree(tmp_path / "liking", tmp_path / "run" / "liking")
-    speech = Speaker.load(config, tmp_path / "run").speak(TALK, (PLAN,), seed=1)
-    assert "liked" in dict(speech.candidates[0].scores)
+    monkeypatch.setattr(reward_model, "SHIPPED", tmp_path / "none")
+    assert RewardModel.of(open_checkpoint(tmp_path / "run" / "best")) is None
+    shutil.copytree(tmp_path / "reward_model", tmp_path / "run" / "reward_model")
+    speech = PlannedGenerator.load(config, tmp_path / "run").generate(TALK, (PLAN,), seed=1)
+    assert "reward" in dict(speech.candidates[0].scores)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Turn
-from listenwell.preference import agreement as judges
+from listenwell.preference import agreement as features
 from listenwell.preference.agreement import figures_of, main, table_of
 from listenwell.preference.rating_sheets import PERSON, Entry, Shown
 from listenwell.preference.ratings import HEADER, Rated
-from listenwell.reranking.config import CHOICE, JUDGES, ChoiceConfig
-from listenwell.reranking.reranker import Choice
+from listenwell.reranking.config import CHOICE, FEATURES, RerankerConfig
+from listenwell.reranking.reranker import Reranker
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
 TALK = Dialogue((Turn("speaker", "My dog ran away."),), id="hit:0")
@@ -19,11 +19,11 @@ TEXTS = ("Oh no!", "Where did he go?", "I love dogs.")
 
 
 def only(*names, **weights):
-    return ChoiceConfig(**weights, without=tuple(judge for judge in JUDGES if judge not in names))
+    return RerankerConfig(**weights, without=tuple(feature for feature in FEATURES if feature not in names))
 
 
-def candidate(text, liked, likelihood):
-    return Candidate(text, PLAN, (("liked", liked), ("likelihood", likelihood)))
+def candidate(text, reward, likelihood):
+    return Candidate(text, PLAN, (("reward", reward), ("likelihood", likelihood)))
 
 
 CANDIDATES = [
@@ -46,13 +46,13 @@ def rated(*overall):
 
 
 def test_every_judge_is_set_beside_the_raters():
-    everybody = Choice(only("liked", "likelihood", liked=1.0, likelihood=1.0))
+    everybody = Reranker(only("reward", "likelihood", reward=1.0, likelihood=1.0))
     table = table_of(
         [rated(4.0, 3.0, 2.0)], {"hit:0#1": TALK}, {"hit:0#1": CANDIDATES}, everybody, only("likelihood")
     )
-    assert set(table) == {"liked", "likelihood", CHOICE}
-    liked, likelihood = figures_of(table["liked"]), figures_of(table["likelihood"])
-    assert liked == {"rater_agreement": pytest.approx(1.0), "chosen_overall": 4.0}
+    assert set(table) == {"reward", "likelihood", CHOICE}
+    reward, likelihood = figures_of(table["reward"]), figures_of(table["likelihood"])
+    assert reward == {"rater_agreement": pytest.approx(1.0), "chosen_overall": 4.0}
     assert likelihood["rater_agreement"] == pytest.approx(0.5)
     assert figures_of(table[CHOICE])["rater_agreement"] == pytest.approx(0.5)  # our weights, not everybody's
 
@@ -65,7 +65,7 @@ def test_a_context_counts_for_itself():
 
 def test_the_command_makes_a_row_of_everybody(tmp_path, monkeypatch, capsys):
     class Silent:
-        def with_liking(self, dialogue, candidates):
+        def with_rewards(self, dialogue, candidates):
             return list(candidates)
 
         priors = None
@@ -80,9 +80,9 @@ def test_the_command_makes_a_row_of_everybody(tmp_path, monkeypatch, capsys):
         def examples(self, split):
             return iter([Example(TALK, Turn("listener", "how sad"))])
 
-    monkeypatch.setattr(judges.Speaker, "load", lambda config: Silent())
-    monkeypatch.setattr(judges, "Source", Here)
-    monkeypatch.setattr(judges.Choice, "load", lambda config, priors: Choice(only("liked")))
+    monkeypatch.setattr(features.Speaker, "load", lambda config: Silent())
+    monkeypatch.setattr(features, "Source", Here)
+    monkeypatch.setattr(features.Reranker, "load", lambda config, priors: Reranker(only("reward")))
     folder, replies, kept = tmp_path / "rated", tmp_path / "replies.jsonl", tmp_path / "results"
     folder.mkdir()
     key = {"corpus": "empathetic_dialogues", "split": "valid", "sample": "1", "files": []}

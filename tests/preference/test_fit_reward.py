@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from listenwell.errors import InputError
-from listenwell.generators.planned import PlannedConfig, Speaker
-from listenwell.generators.reward_model import Liking
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.reward_model import RewardModel
 from listenwell.preference import ratings
 from listenwell.preference.fit_reward import main, rated_states
 from tests.evaluation.rated_helpers import PLAN, TALK, Corpus, rated_folder
@@ -18,26 +18,28 @@ def corpus(monkeypatch):
     monkeypatch.setattr(ratings, "Source", lambda name: Corpus())
 
 
-def test_it_learns_from_what_raters_said_of_candidates(tiny_speaker, tmp_path, capsys):
+def test_it_learns_from_what_raters_said_of_candidates(tiny_generator, tmp_path, capsys):
     folder = rated_folder(tmp_path / "rated")
-    found = rated_states(tiny_speaker, [folder], "train")
+    found = rated_states(tiny_generator, [folder], "train")
     assert found.ratings.tolist() == [1.0, 4.5] and found.contexts.tolist() == [0, 0]
     np.testing.assert_array_equal(
         found.states,
-        Speaker.load(PlannedConfig(), tiny_speaker).middles_of(TALK, PLAN, ["I love dogs.", "Oh no!"]),
+        PlannedGenerator.load(PlannedConfig(), tiny_generator).hidden_states_of(
+            TALK, PLAN, ["I love dogs.", "Oh no!"]
+        ),
     )
     out = tmp_path / "made"
-    assert main([str(folder), "--speaker", str(tiny_speaker), "--ridge", "1", "--out", str(out)]) == 0
-    made = Liking.load(out)
+    assert main([str(folder), "--speaker", str(tiny_generator), "--ridge", "1", "--out", str(out)]) == 0
+    made = RewardModel.load(out)
     assert made.score(found.states[1]) > made.score(found.states[0])
     assert json.loads(capsys.readouterr().out)["replies"] == 2
 
 
-def test_ratings_of_another_split_are_refused(tiny_speaker, tmp_path):
+def test_ratings_of_another_split_are_refused(tiny_generator, tmp_path):
     with pytest.raises(InputError, match="of the split test"):
-        rated_states(tiny_speaker, [rated_folder(tmp_path / "rated", "test")], "train")
+        rated_states(tiny_generator, [rated_folder(tmp_path / "rated", "test")], "train")
 
 
-def test_ratings_of_a_context_that_the_corpus_lacks_are_an_error(tiny_speaker, tmp_path):
+def test_ratings_of_a_context_that_the_corpus_lacks_are_an_error(tiny_generator, tmp_path):
     with pytest.raises(InputError, match="has no context hit:7_conv:1#1"):
-        rated_states(tiny_speaker, [rated_folder(tmp_path / "rated", name="hit:7_conv:1#1")], "train")
+        rated_states(tiny_generator, [rated_folder(tmp_path / "rated", name="hit:7_conv:1#1")], "train")

@@ -4,11 +4,11 @@ from dataclasses import replace
 import pytest
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
-from listenwell.generators.generation import word_replies
+from listenwell.generators.generation import generate_rows
 from listenwell.generators.plans import plan_of
 from listenwell.labels import EMOTIONS, MIXED, PLEASANT, contradicts
 from listenwell.preference import pairs as rejected
-from listenwell.preference.hard_negatives import opposites, reader_pairs
+from listenwell.preference.hard_negatives import hard_negative_pairs, opposites
 from listenwell.preference.pairs import Others, make_pairs, read_pairs, read_planned, share_of_talks
 from tests.preference.test_pairs import SETTINGS
 from tests.training.test_planned import annotated
@@ -17,7 +17,7 @@ FACTORS = Factors(mechanisms=(), act="wishing", tone="joy")
 
 
 class Says:
-    """A speaker whose reply names what it was given."""
+    """A generator whose reply names what it was given."""
 
     def __init__(self):
         self.places = []
@@ -44,7 +44,7 @@ KNOWN = [
 
 def test_each_kind_of_pair_sets_a_fitting_reply_against_one_that_is_wrong_in_its_own_way():
     own = Says()
-    found = list(reader_pairs(KNOWN, [0, 1, 2], own, Others(KNOWN), 1))
+    found = list(hard_negative_pairs(KNOWN, [0, 1, 2], own, Others(KNOWN), 1))
     of_a = {pair.source: (pair.chosen, pair.rejected) for pair in found if pair.context.id == "a"}
     assert of_a == {
         "again": ("It had a good life.", "Oh no."),
@@ -57,7 +57,7 @@ def test_each_kind_of_pair_sets_a_fitting_reply_against_one_that_is_wrong_in_its
     assert {pair.source for pair in found if pair.context.id == "c"} == {"other", "mistaken"}
     assert all(pair.plan.emotion == pair.context.emotion for pair in found)
     assert len(set(own.places)) == len(own.places)  # no two replies are drawn by the same numbers
-    assert found == list(reader_pairs(KNOWN, [0, 1, 2], Says(), Others(KNOWN), 1))
+    assert found == list(hard_negative_pairs(KNOWN, [0, 1, 2], Says(), Others(KNOWN), 1))
 
 
 def test_opposites_are_of_the_other_side():
@@ -87,15 +87,15 @@ def test_a_tone_can_be_on_the_wrong_side_of_a_feeling(tone, emotion, wrong):
 
 
 def test_the_pairs_of_a_real_speaker_and_no_batch_of_another_kind_among_them(
-    tiny_speaker, tmp_path, monkeypatch
+    tiny_generator, tmp_path, monkeypatch
 ):
-    def whole(*given):  # the tiny speaker never learned to end a reply
-        return [replace(reply, tokens=1) for reply in word_replies(*given)]
+    def whole(*given):  # the tiny generator never learned to end a reply
+        return [replace(reply, tokens=1) for reply in generate_rows(*given)]
 
-    monkeypatch.setattr(rejected, "word_replies", whole)
+    monkeypatch.setattr(rejected, "generate_rows", whole)
     talks = tmp_path / "train.jsonl"
     talks.write_text("\n".join(talk.to_json() for talk in annotated(12)) + "\n")
-    counts = make_pairs(tiny_speaker, talks, tmp_path / "pairs.jsonl", SETTINGS, reader_pairs)
+    counts = make_pairs(tiny_generator, talks, tmp_path / "pairs.jsonl", SETTINGS, hard_negative_pairs)
     pairs = read_pairs(tmp_path / "pairs.jsonl")
     assert sum(counts.values()) == len(pairs) and set(counts) >= {"mistaken", "elsewhere"}
     assert {pair.context.id for pair in pairs} <= {one.context.id for one, _ in read_planned(talks)}
@@ -105,5 +105,5 @@ def test_the_pairs_of_a_real_speaker_and_no_batch_of_another_kind_among_them(
     parts = tmp_path / "more.jsonl.parts"
     parts.mkdir()
     (parts / "run.json").write_text(json.dumps({"pairs": "speaker_pairs"}))
-    with pytest.raises(rejected.InputError, match="begun with another speaker, corpus or setting"):
-        make_pairs(tiny_speaker, talks, tmp_path / "more.jsonl", SETTINGS, reader_pairs)
+    with pytest.raises(rejected.InputError, match="begun with another generator, corpus or setting"):
+        make_pairs(tiny_generator, talks, tmp_path / "more.jsonl", SETTINGS, hard_negative_pairs)

@@ -6,7 +6,7 @@ import pytest
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.preference.on_policy_pairs import JUDGED, judged_pairs
+from listenwell.preference.on_policy_pairs import ON_POLICY, on_policy_pairs
 
 PLAN = Factors("sad", ("exploration",), "questioning", "sadness")
 OTHER = Factors("sad", (), "agreeing", "sadness")
@@ -24,13 +24,13 @@ def line(*candidates, name="a#1"):
 def pairs(tmp_path, *lines):
     file = tmp_path / "replies.jsonl"
     file.write_bytes(b"".join(lines))
-    return list(judged_pairs(file, {"a#1": TALK}, gap=1.0))
+    return list(on_policy_pairs(file, {"a#1": TALK}, gap=1.0))
 
 
 def test_the_best_stands_against_the_worst_of_its_plan(tmp_path):
     made = line(("Where?", PLAN, 2.0), ("Oh.", PLAN, 1.9), ("Dogs!", PLAN, 0.5), ("Yes.", OTHER, -3.0))
     (pair,) = pairs(tmp_path, made)
-    assert (pair.chosen, pair.rejected, pair.source, pair.plan) == ("Where?", "Dogs!", JUDGED, PLAN)
+    assert (pair.chosen, pair.rejected, pair.source, pair.plan) == ("Where?", "Dogs!", ON_POLICY, PLAN)
     assert pair.context.turns == TALK.turns
 
 
@@ -38,7 +38,9 @@ def test_the_best_stands_against_the_worst_of_its_plan(tmp_path):
     "made",
     [
         line(("Where?", PLAN, 2.0), ("Oh.", PLAN, 1.5)),  # too near
-        line(("My dog too.", PLAN, 2.0, "invented"), ("Oh.", PLAN, 0.0)),  # even the best is at fault
+        line(
+            ("My dog too.", PLAN, 2.0, "unsupported_disclosure"), ("Oh.", PLAN, 0.0)
+        ),  # even the best is at fault
         line(("Where?", PLAN, 2.0), ("Yes.", OTHER, -3.0)),  # another plan
         line(("Where?", None, 2.0), ("Yes.", None, -3.0)),
     ],

@@ -9,11 +9,11 @@ import pytest
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.generators.base import Begun
-from listenwell.generators.generation import Worded, word_replies
+from listenwell.generators.base import Prefix
+from listenwell.generators.generation import Generation, generate_rows
 from listenwell.generators.planned import PlannedConfig
 from listenwell.generators.plans import PlanTokens, plan_of
-from listenwell.generators.prompt_template import Layout
+from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.vanilla import runtime_of
 from listenwell.preference import pairs as rejected
 from listenwell.preference.pairs import (
@@ -40,18 +40,18 @@ def talks(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def runtime(tiny_speaker):
-    return runtime_of(open_checkpoint(tiny_speaker))
+def runtime(tiny_generator):
+    return runtime_of(open_checkpoint(tiny_generator))
 
 
 @pytest.fixture
 def ended(monkeypatch):
-    """The tiny speaker never learned to end a reply: what it says counts as whole."""
+    """The tiny generator never learned to end a reply: what it says counts as whole."""
 
     def whole(*given):
-        return [replace(reply, tokens=1) for reply in word_replies(*given)]
+        return [replace(reply, tokens=1) for reply in generate_rows(*given)]
 
-    monkeypatch.setattr(rejected, "word_replies", whole)
+    monkeypatch.setattr(rejected, "generate_rows", whole)
 
 
 def planned(text, talk, emotion="sad", act="wishing"):
@@ -94,24 +94,24 @@ def test_own_replies_are_what_the_speaker_says_under_the_plan_alone_or_in_a_batc
     other = replace(plan, act="agreeing", tone="anger")
     assert own.replies([(example, other)], [0])[0] != batch[0]
     # Greedily, token by token, without the batch.
-    layout = Layout(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
+    layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
     prompt = layout.prompt(example.context, 256)
     state = runtime.step(runtime.prefill(prompt.tokens), [layout.plans.encode(plan)])
     greedy = replace(PlannedConfig().decoding, temperature=0)
-    (reply,) = word_replies(runtime, Begun(state, prompt.stop, 100), greedy, [1])
+    (reply,) = generate_rows(runtime, Prefix(state, prompt.stop, 100), greedy, [1])
     assert Own(runtime, replace(SETTINGS, temperature=0)).replies(known, range(5))[0] == reply.text
 
 
 @pytest.mark.parametrize("over", [0, 1])
 def test_a_reply_that_the_limit_cut_off_is_left_out(runtime, talks, monkeypatch, over):
     limit = PlannedConfig().decoding.max_tokens
-    monkeypatch.setattr(rejected, "word_replies", lambda *given: [Worded("Oh…", -1.0, limit + over)])
+    monkeypatch.setattr(rejected, "generate_rows", lambda *given: [Generation("Oh…", -1.0, limit + over)])
     assert Own(runtime, SETTINGS).replies(read_planned(talks)[:1], [0]) == [None if over else "Oh…"]
 
 
-def test_pairs_hold_the_human_reply_its_plan_and_something_worse(tiny_speaker, talks, tmp_path, ended):
+def test_pairs_hold_the_human_reply_its_plan_and_something_worse(tiny_generator, talks, tmp_path, ended):
     out = tmp_path / "pairs.jsonl"
-    counts = make_pairs(tiny_speaker, talks, out, SETTINGS)
+    counts = make_pairs(tiny_generator, talks, out, SETTINGS)
     pairs = read_pairs(out)
     assert counts == {"own": 9, "other": 9} and len(pairs) == 18
     gold = {(example.context.id, example.reply.text): plan for example, plan in read_planned(talks)}
@@ -128,10 +128,10 @@ def test_pairs_hold_the_human_reply_its_plan_and_something_worse(tiny_speaker, t
 
 
 def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(
-    tiny_speaker, talks, tmp_path, monkeypatch, ended
+    tiny_generator, talks, tmp_path, monkeypatch, ended
 ):
     whole, broken = tmp_path / "whole.jsonl", tmp_path / "broken.jsonl"
-    make_pairs(tiny_speaker, talks, whole, SETTINGS)
+    make_pairs(tiny_generator, talks, whole, SETTINGS)
     replies, asked = Own.replies, []
 
     def stops(self, known, places):
@@ -142,26 +142,26 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(
 
     monkeypatch.setattr(Own, "replies", stops)
     with pytest.raises(KeyboardInterrupt):
-        make_pairs(tiny_speaker, talks, broken, SETTINGS)
+        make_pairs(tiny_generator, talks, broken, SETTINGS)
     assert not broken.exists()
-    with pytest.raises(InputError, match="another speaker, corpus or setting"):
-        make_pairs(tiny_speaker, talks, broken, replace(SETTINGS, seed=6))
-    make_pairs(tiny_speaker, talks, broken, SETTINGS)
+    with pytest.raises(InputError, match="another generator, corpus or setting"):
+        make_pairs(tiny_generator, talks, broken, replace(SETTINGS, seed=6))
+    make_pairs(tiny_generator, talks, broken, SETTINGS)
     assert broken.read_bytes() == whole.read_bytes()
     assert list(map(len, asked)) == [4, 4, 4, 1] and asked[1] == asked[2]  # the first batch was kept
     with pytest.raises(InputError, match="finished"):
-        make_pairs(tiny_speaker, talks, broken, SETTINGS)
-    make_pairs(tiny_speaker, talks, tmp_path / "another.jsonl", replace(SETTINGS, seed=6))
+        make_pairs(tiny_generator, talks, broken, SETTINGS)
+    make_pairs(tiny_generator, talks, tmp_path / "another.jsonl", replace(SETTINGS, seed=6))
     assert (tmp_path / "another.jsonl").read_bytes() != whole.read_bytes()
 
 
 def test_a_rejected_reply_with_the_words_of_the_chosen_one_is_left_out(
-    tiny_speaker, talks, tmp_path, monkeypatch
+    tiny_generator, talks, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
         Own, "replies", lambda self, known, places: [f" {one.reply.text.upper()} " for one, _ in known]
     )
-    counts = make_pairs(tiny_speaker, talks, tmp_path / "pairs.jsonl", SETTINGS)
+    counts = make_pairs(tiny_generator, talks, tmp_path / "pairs.jsonl", SETTINGS)
     assert counts == {"other": 9}
 
 
@@ -185,10 +185,10 @@ def test_broken_lines_are_named(tmp_path, talks):
         read_pairs(tmp_path / "none")
 
 
-def test_the_door(tiny_speaker, talks, tmp_path, capsys, ended):
+def test_the_door(tiny_generator, talks, tmp_path, capsys, ended):
     out = tmp_path / "pairs.jsonl"
     where = ["--annotated", str(tmp_path / "annotated"), "--corpus", "jsonl", "--out", str(out)]
-    given = [str(tiny_speaker), *where]
+    given = [str(tiny_generator), *where]
     assert main([*given, "--split", "valid"]) == 1
     assert "listenwell annotate jsonl --split valid" in capsys.readouterr().err
     assert main([*given, "--count", "1000"]) == 1

@@ -7,7 +7,7 @@ import pytest
 
 from listenwell.preference import ratings
 from listenwell.preference.pairs import read_pairs
-from listenwell.preference.rated_pairs import RATED, STRAYED, main, rated_pairs, strayed_pairs
+from listenwell.preference.rated_pairs import PLAN_DRIFT, RATED, main, plan_drift_pairs, rated_pairs
 from listenwell.preference.rating_sheets import Entry, Shown
 from listenwell.preference.ratings import Rated
 from tests.evaluation.rated_helpers import PLAN, TALK, Corpus, rated_folder
@@ -62,19 +62,19 @@ def test_those_liked_alike_keep_to_their_plans():
         Entry(1, 1, "a#1", shown),
         {letter: np.full((1, 4), score) for letter, (score, _) in about.items()},
     )
-    pairs = list(strayed_pairs(TALK, rated, each=5))
+    pairs = list(plan_drift_pairs(TALK, rated, each=5))
     # D is liked less, and C's mechanisms are A's: words for the one may do for the other.
     assert [(pair.chosen[-1], pair.rejected[-1]) for pair in pairs] == [("A", "B"), ("B", "A")]
     assert [pair.plans for pair in pairs] == [(PLAN, PLAN), (far, far)]
-    assert {pair.source for pair in pairs} == {STRAYED}
-    assert len(list(strayed_pairs(TALK, rated, each=1))) == 1
+    assert {pair.source for pair in pairs} == {PLAN_DRIFT}
+    assert len(list(plan_drift_pairs(TALK, rated, each=1))) == 1
 
 
 def test_pairs_that_keep_to_plans_are_made_where_they_are_asked_for(tmp_path, capsys):
     out, far = tmp_path / "pairs.jsonl", replace(OTHER, mechanisms=("emotional_reaction",))
     folder = rated_folder(tmp_path / "rated", last="4", plans=(PLAN, far))
-    assert made(folder, out, "--strayed", "2") == 0
-    assert "2 strayed pairs of 1 contexts" in capsys.readouterr().out
+    assert made(folder, out, "--plan-drift", "2") == 0
+    assert "2 plan_drift pairs of 1 contexts" in capsys.readouterr().out
     assert [pair.plan for pair in read_pairs(out)] == [PLAN, far]
 
 

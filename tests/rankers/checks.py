@@ -5,7 +5,7 @@ import math
 import torch
 
 from listenwell.rankers import RANKERS
-from listenwell.rankers.backbones import EncoderBody, WordBody
+from listenwell.rankers.backbones import EncoderBackbone, WordBackbone
 from listenwell.rankers.base import States, Words
 from listenwell.rankers.config import DamSettings, PolySettings, RankerConfig, RecurrentSettings
 
@@ -44,7 +44,7 @@ def texts(rows, length=None, padding=0, before=0, between=0):
 
 
 def word_body(width=WIDTH, seed=0):
-    return WordBody(torch.randn(VOCABULARY, width, generator=torch.Generator().manual_seed(seed)))
+    return WordBackbone(torch.randn(VOCABULARY, width, generator=torch.Generator().manual_seed(seed)))
 
 
 def bert_body(seed=0):
@@ -60,10 +60,10 @@ def bert_body(seed=0):
         max_position_embeddings=64,
         initializer_range=0.5,  # an untrained encoder that still tells texts apart
     )
-    return EncoderBody(BertModel(config, add_pooling_layer=False))
+    return EncoderBackbone(BertModel(config, add_pooling_layer=False))
 
 
-BODIES = {"words": word_body, "bert": bert_body}
+BACKBONES = {"words": word_body, "bert": bert_body}
 
 
 def make(model, body=None, **settings):
@@ -99,11 +99,11 @@ def padding_moves_nothing(ranker):
 
 
 def neighbours_move_nothing(ranker):
-    together = scores(ranker)
+    joint = scores(ranker)
     for row in range(len(CONTEXTS)):
         for column in range(len(REPLIES)):
             alone = scores(ranker, [CONTEXTS[row]], [PERSONAS[row]], [REPLIES[column]])
-            near(alone[0, 0], together[row, column])
+            near(alone[0, 0], joint[row, column])
 
 
 def an_empty_persona_is_none(ranker):

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from listenwell.errors import WeightsError
-from listenwell.rankers.backbones import EncoderBody, WordBody, make_body
+from listenwell.rankers.backbones import EncoderBackbone, WordBackbone, make_backbone
 from listenwell.rankers.base import Words
 from listenwell.rankers.config import RankerConfig
 from listenwell.runtime.encoder import load_encoder
@@ -42,7 +42,7 @@ def test_segments_and_places_count():
 @torch.no_grad()
 def test_a_causal_body_sees_what_was_said_before_only(tiny_llama):
     encoder, _ = load_encoder("smollm2-135m-instruct", tiny_llama)
-    body = EncoderBody(encoder).eval()
+    body = EncoderBackbone(encoder).eval()
     rows = [[[3, 4, 5], [6, 7]], [[8]], []]
     found, plain = body(checks.texts(rows)), checks.texts(rows)
     checks.near(found[0, :5], encoder(input_ids=plain.tokens[:1, :5]).last_hidden_state[0])
@@ -56,7 +56,7 @@ def test_a_causal_body_sees_what_was_said_before_only(tiny_llama):
 
 @pytest.mark.usefixtures("installed_encoder")
 def test_a_pretrained_body_is_the_encoder(tiny_encoder):
-    body, folder = make_body(RankerConfig())
+    body, folder = make_backbone(RankerConfig())
     encoder, _ = load_encoder(ENCODER, tiny_encoder)
     assert folder == tiny_encoder and body.width == 16
     own = body.encoder.state_dict()
@@ -66,10 +66,10 @@ def test_a_pretrained_body_is_the_encoder(tiny_encoder):
 
 @pytest.mark.usefixtures("installed_encoder")
 def test_a_word_body_begins_with_the_encoders_vectors(tiny_encoder):
-    body, folder = make_body(RankerConfig(body="words"))
+    body, folder = make_backbone(RankerConfig(body="words"))
     encoder, _ = load_encoder(ENCODER, tiny_encoder)
     vectors = encoder.get_input_embeddings().weight
-    assert isinstance(body, WordBody) and folder == tiny_encoder and body.width == 16
+    assert isinstance(body, WordBackbone) and folder == tiny_encoder and body.width == 16
     assert torch.equal(body.vectors.weight, vectors)
     assert body.vectors.weight.requires_grad and sum(1 for _ in body.parameters()) == 1
     words = checks.texts([[[7, 9]], [[9]]])
@@ -79,7 +79,7 @@ def test_a_word_body_begins_with_the_encoders_vectors(tiny_encoder):
 @pytest.mark.usefixtures("installed_encoder")
 def test_a_transformer_from_scratch_has_the_papers_shape(tiny_encoder):
     torch.manual_seed(1)
-    body, folder = make_body(RankerConfig(body="transformer"), dropout=0.25)
+    body, folder = make_backbone(RankerConfig(body="transformer"), dropout=0.25)
     config = body.encoder.config
     assert (config.num_hidden_layers, config.num_attention_heads, config.hidden_size) == (4, 6, 300)
     assert body.width == 300 and folder == tiny_encoder
@@ -89,13 +89,13 @@ def test_a_transformer_from_scratch_has_the_papers_shape(tiny_encoder):
         found = body.eval()(checks.texts([[[3, 4]], [[5]]]))
     assert found.shape == (2, 2, 300) and found.isfinite().all()
     torch.manual_seed(2)
-    other, _ = make_body(RankerConfig(body="transformer"))
+    other, _ = make_backbone(RankerConfig(body="transformer"))
     weights = [one.encoder.get_input_embeddings().weight for one in (body, other)]
     assert not torch.equal(*weights)  # nothing of it is pretrained
 
 
 def test_dropout_reaches_the_layers(tiny_encoder):
-    body, _ = make_body(RankerConfig(), tiny_encoder, dropout=0.5)
+    body, _ = make_backbone(RankerConfig(), tiny_encoder, dropout=0.5)
     words = checks.texts([[[3, 4, 5]]])
     body.train()
     assert not torch.equal(body(words), body(words))
@@ -105,4 +105,4 @@ def test_dropout_reaches_the_layers(tiny_encoder):
 
 def test_a_folder_without_an_encoder_is_a_clear_error(tmp_path):
     with pytest.raises(WeightsError, match=r"no .*missing|There is no"):
-        make_body(RankerConfig(), tmp_path / "missing")
+        make_backbone(RankerConfig(), tmp_path / "missing")

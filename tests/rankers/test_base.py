@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from listenwell.rankers.base import (
-    Ranker,
+    RankingModel,
     States,
     Words,
     choice_losses,
@@ -93,7 +93,7 @@ def test_words_and_states_are_cut_by_rows():
 
 
 def test_a_ranker_without_a_way_to_match_says_so():
-    ranker = Ranker(RankerConfig(), checks.word_body())
+    ranker = RankingModel(RankerConfig(), checks.word_body())
     states = ranker.states(checks.texts(checks.REPLIES))
     with pytest.raises(NotImplementedError):
         ranker.match(states, None, states)

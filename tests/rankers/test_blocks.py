@@ -19,10 +19,10 @@ def drawn(rows, longest, seed, least=1):
 CONTEXTS, PERSONAS, REPLIES = drawn(13, 12, 1), drawn(13, 9, 2, least=0), drawn(17, 7, 3)
 
 
-@pytest.fixture(params=[(model, body) for model in RANKERS for body in checks.BODIES], ids="-".join)
+@pytest.fixture(params=[(model, body) for model in RANKERS for body in checks.BACKBONES], ids="-".join)
 def ranker(request):
     model, body = request.param
-    return checks.make(model, checks.BODIES[body]())
+    return checks.make(model, checks.BACKBONES[body]())
 
 
 def given_states(ranker, **layout):

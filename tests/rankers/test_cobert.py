@@ -99,7 +99,7 @@ def test_settings_differ():
 @torch.no_grad()
 @pytest.mark.parametrize("hops", [(0,), (0, 1, 2)], ids=str)
 def test_hop_0_of_both_together_is_a_bi_encoders_score(hops):
-    both, apart = make(hops=hops, together=True), make(hops=hops)
+    both, apart = make(hops=hops, joint=True), make(hops=hops)
     bi = checks.make("bi", bi=BiSettings(cosine=True))
     bi.scale.zero_()  # e⁰: cosines as they are
     found, others = checks.scores(both), 0.0
@@ -112,12 +112,12 @@ def test_hop_0_of_both_together_is_a_bi_encoders_score(hops):
 
 
 def test_a_weight_of_both_together_is_the_contexts():
-    ranker = make(hops=(0, 1), together=True, weighted=True)
+    ranker = make(hops=(0, 1), joint=True, weighted=True)
     with torch.no_grad():
         ranker.weights.zero_()
         ranker.weights[0, PARTS.index("hop 0")] = 3.0
-    checks.near(checks.scores(ranker), 3 * checks.scores(make(hops=(0,), together=True)))
-    checks.every_weight_learns(make(hops=(0, 1), together=True))
+    checks.near(checks.scores(ranker), 3 * checks.scores(make(hops=(0,), joint=True)))
+    checks.every_weight_learns(make(hops=(0, 1), joint=True))
 
 
 @torch.no_grad()

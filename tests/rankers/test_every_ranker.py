@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from listenwell.rankers import RANKERS
-from listenwell.rankers.base import Ranker
+from listenwell.rankers.base import RankingModel
 from listenwell.rankers.config import HOPS, POOLINGS, BiSettings, CobertSettings
 from tests.rankers import checks
 
@@ -19,7 +19,7 @@ FORMS = {name: (name, {}) for name in RANKERS} | {
     "cobert with all": ("cobert", {"cobert": CobertSettings(HOPS, "both", weighted=True)}),
 }
 """A ranker's name and settings; its defaults, and what changes how it matches."""
-EVERY = list(itertools.product(FORMS, checks.BODIES))
+EVERY = list(itertools.product(FORMS, checks.BACKBONES))
 COBERTS = [
     (hops, pooling)
     for count in range(1, len(HOPS) + 1)
@@ -34,7 +34,7 @@ LESSONS = {"bi": {"steps": 120}, COSINE: {"steps": 120}, "cross": {"steps": 80, 
 
 def made(form, body):
     model, settings = FORMS[form]
-    return checks.make(model, checks.BODIES[body](), **settings)
+    return checks.make(model, checks.BACKBONES[body](), **settings)
 
 
 @pytest.fixture(params=EVERY, ids="-".join)
@@ -98,4 +98,4 @@ def test_scores_are_products_of_vectors_where_there_are_some(form, body):
 def test_names_are_of_different_rankers():
     """Which name is whose, the sums worked by hand in the rankers' own tests say."""
     classes = [RANKERS.load(name) for name in RANKERS]
-    assert all(issubclass(one, Ranker) for one in classes) and len(set(classes)) == len(classes)
+    assert all(issubclass(one, RankingModel) for one in classes) and len(set(classes)) == len(classes)

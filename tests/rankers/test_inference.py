@@ -31,13 +31,13 @@ def one_by_one(ranker, contexts, personas, replies):
 def test_batches_and_parts_give_the_same_as_one_at_a_time(ranker, monkeypatch):
     model, inputs = ranker
     given = texts(inputs)
-    together = score(model, *given)
-    assert together.shape == (3, 5) and together.dtype == np.float32 and together.std() > 1e-3
-    np.testing.assert_allclose(together, one_by_one(model, *given), atol=2e-4, rtol=1e-4)
+    joint = score(model, *given)
+    assert joint.shape == (3, 5) and joint.dtype == np.float32 and joint.std() > 1e-3
+    np.testing.assert_allclose(joint, one_by_one(model, *given), atol=2e-4, rtol=1e-4)
     for tokens, places in ((1, 1), (20, 900), (60, 2500)):
         monkeypatch.setattr(inference, "CPU_TOKENS", tokens)
         monkeypatch.setattr(inference, "CPU_PLACES", places)
-        np.testing.assert_allclose(score(model, *given), together, atol=2e-4, rtol=1e-4)
+        np.testing.assert_allclose(score(model, *given), joint, atol=2e-4, rtol=1e-4)
 
 
 def test_pools_read_together_give_the_same_as_each_by_itself(ranker):
@@ -49,8 +49,8 @@ def test_pools_read_together_give_the_same_as_each_by_itself(ranker):
         (contexts, personas, replies),
         ([], [], replies),
     ]
-    for together, pool in zip(score_pools(model, pools), pools, strict=True):
-        np.testing.assert_allclose(together, score(model, *pool), atol=2e-4, rtol=1e-4)
+    for joint, pool in zip(score_pools(model, pools), pools, strict=True):
+        np.testing.assert_allclose(joint, score(model, *pool), atol=2e-4, rtol=1e-4)
 
 
 def test_parts_are_no_larger_than_memory_allows(tiny_encoder, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from listenwell import checkpoint
-from listenwell.annotators.fasttext import KIND, BagClassifier, BagConfig
+from listenwell.annotators.fasttext import KIND, FastTextClassifier, FastTextConfig
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.rankers.config import RankerConfig
@@ -34,10 +34,10 @@ def as_lists(text):
 @pytest.fixture
 def classifier(tmp_path):
     """Says "sorry to hear" of texts with more of "sad" than of "good", and "happy" of all others."""
-    config = BagConfig("mood", LABELS, 2, 0, ("good", "sad"))
+    config = FastTextConfig("mood", LABELS, 2, 0, ("good", "sad"))
     vectors = np.array([[0.1, 0], [1, 0], [0, 1]])
     with checkpoint.writing(tmp_path / "bag", KIND) as folder:
-        BagClassifier(config, vectors, np.eye(2), np.zeros(2)).save(folder)
+        FastTextClassifier(config, vectors, np.eye(2), np.zeros(2)).save(folder)
     return str(tmp_path / "bag")
 
 
@@ -77,8 +77,8 @@ def test_the_newest_turns_are_read(turns, kept):
     wanted = [token for word in said[-kept:] for token in (*WORDS(word), SEP)]
     assert found.tokens.tolist() == [CLS, *wanted]
     assert found.parts.tolist() == [1, *(part for part in range(1, kept + 1) for _ in range(2))]
-    speakers = [number % 2 for number in range(8)][-kept:]
-    assert found.types.tolist() == [speakers[0], *(kind for kind in speakers for _ in range(2))]
+    generators = [number % 2 for number in range(8)][-kept:]
+    assert found.types.tolist() == [generators[0], *(kind for kind in generators for _ in range(2))]
 
 
 def test_long_texts_lose_their_oldest_words_and_replies_their_end():
@@ -166,17 +166,17 @@ def test_the_label_of_a_context_is_that_of_the_turns_that_are_read(classifier):
 def test_what_a_label_leaves_of_a_text_does_not_hang_on_its_neighbours(classifier):
     made = inputs(prepend=classifier, reply_tokens=10, context_tokens=10)
     texts = ["good luck my dog got promoted what happened", "i am so sad my dog died so sad sad"]
-    together, alone = made.replies(texts), [made.replies([text])[0] for text in texts]
-    assert [as_lists(one) for one in together] == [as_lists(one) for one in alone]
-    assert max(map(len, together)) <= 10
+    joint, alone = made.replies(texts), [made.replies([text])[0] for text in texts]
+    assert [as_lists(one) for one in joint] == [as_lists(one) for one in alone]
+    assert max(map(len, joint)) <= 10
     talks = [Dialogue((Turn("a", text),), listener="b") for text in texts]
-    together, alone = made.contexts(talks), [made.contexts([talk])[0] for talk in talks]
-    assert [as_lists(one) for one in together] == [as_lists(one) for one in alone]
-    assert max(map(len, together)) <= 10
+    joint, alone = made.contexts(talks), [made.contexts([talk])[0] for talk in talks]
+    assert [as_lists(one) for one in joint] == [as_lists(one) for one in alone]
+    assert max(map(len, joint)) <= 10
 
 
 def test_the_shipped_classifier_can_be_prepended():
-    shipped = BagClassifier.load()
+    shipped = FastTextClassifier.load()
     (found,) = inputs(prepend="shipped").replies(["my dog died"])
     label = WORDS(shipped.label("my dog died"))
     assert found.tokens.tolist() == [CLS, *label, *WORDS("my dog died"), SEP]

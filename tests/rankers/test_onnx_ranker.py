@@ -11,17 +11,17 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.rankers.config import BiSettings, CobertSettings, RankerConfig
 from listenwell.rankers.inputs import NOTHING
 from listenwell.rankers.model import load_ranker
-from listenwell.rankers.onnx_cross import LightCross
+from listenwell.rankers.onnx_cross import OnnxCrossEncoder
 from listenwell.rankers.onnx_ranker import (
     LIGHT,
-    LightBi,
-    LightCobert,
-    LightRanker,
-    load_light_ranker,
-    runs_light,
+    OnnxBiEncoder,
+    OnnxCoBERT,
+    OnnxRanker,
+    load_onnx_ranker,
+    runs_on_onnx_ranker,
 )
-from listenwell.rankers.ranker import Selector
-from listenwell.rankers.scorer import RankerWitness
+from listenwell.rankers.ranker import Ranker
+from listenwell.rankers.scorer import RankerScorer
 from listenwell.runtime.engines import ONNX
 from tests.annotators.no_torch import run_without_torch
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, texts, tiny_ranker
@@ -46,8 +46,8 @@ COBERTS = [
     ),
     CobertSettings((0, 1, 2), "max", weighted=True, vectors=0.5, among=32),  # the shipped one's
     CobertSettings((3,), weighted=True),
-    *(CobertSettings((0, 1, 2), weighted=weighted, together=True) for weighted in (True, False)),
-    CobertSettings((0,), together=True),
+    *(CobertSettings((0, 1, 2), weighted=weighted, joint=True) for weighted in (True, False)),
+    CobertSettings((0,), joint=True),
 ]
 
 
@@ -61,7 +61,7 @@ def both(encoder, folder, **settings):
             if getattr(ranker, name, None) is not None:
                 getattr(ranker, name).add_(torch.randn_like(getattr(ranker, name)), alpha=0.1)
     kept = keep_ranker(ranker, folder)
-    (first, inputs), (second, its_own) = load_ranker(kept), load_light_ranker(kept, precision="fp32")
+    (first, inputs), (second, its_own) = load_ranker(kept), load_onnx_ranker(kept, precision="fp32")
     for one, other in zip(texts(inputs, MANY, MORE), texts(its_own, MANY, MORE), strict=True):
         assert [text.tokens.tolist() for text in one] == [text.tokens.tolist() for text in other]
     return first, second, texts(inputs, MANY, MORE)
@@ -73,11 +73,11 @@ def same(found, wanted):
 
 
 @pytest.mark.parametrize(
-    "settings", COBERTS, ids=lambda one: f"{one.hops} {one.pooling} {one.weighted} {one.together}"
+    "settings", COBERTS, ids=lambda one: f"{one.hops} {one.pooling} {one.weighted} {one.joint}"
 )
 def test_cobert_scores_as_with_torch(tiny_encoder, tmp_path, settings):
     ranker, light, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", cobert=settings)
-    assert type(light) is LightCobert and light.gives_vectors == ranker.gives_vectors
+    assert type(light) is OnnxCoBERT and light.gives_vectors == ranker.gives_vectors
     wanted = ranker.score_texts(contexts, personas, replies)
     same(light.score_texts(contexts, personas, replies), wanted)
     nobody = [NOTHING] * len(contexts)
@@ -94,7 +94,7 @@ def test_cobert_scores_as_with_torch(tiny_encoder, tmp_path, settings):
 def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body, cosine):
     settings = {"model": "bi", "body": body, "bi": BiSettings(cosine)}
     ranker, light, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", **settings)
-    assert type(light) is LightBi and light.gives_vectors and light.vector_width == ranker.vector_width
+    assert type(light) is OnnxBiEncoder and light.gives_vectors and light.vector_width == ranker.vector_width
     same(light.score_texts(contexts, personas, replies), ranker.score_texts(contexts, personas, replies))
     same(light.reply_vectors(replies), ranker.reply_vectors(replies))
     same(light.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
@@ -105,7 +105,7 @@ def test_a_cross_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body):
     ranker, light, (contexts, personas, replies) = both(
         tiny_encoder, tmp_path / "kept", model="cross", body=body
     )
-    assert type(light) is LightCross and not light.gives_vectors
+    assert type(light) is OnnxCrossEncoder and not light.gives_vectors
     wanted = ranker.score_texts(contexts, personas, replies)
     same(light.score_texts(contexts, personas, replies), wanted)
     nobody = [NOTHING] * len(contexts)
@@ -178,35 +178,35 @@ def test_nothing_asked_nothing_found(tiny_encoder, tmp_path, model):
 
 def test_only_what_can_do_without_torch_does(tiny_encoder, tmp_path):
     for model in ("poly", "dam", "memnet"):
-        assert not runs_light(RankerConfig(model=model))
+        assert not runs_on_onnx_ranker(RankerConfig(model=model))
         folder = keep_ranker(tiny_ranker(tiny_encoder, model)[0], tmp_path / model)
-        chosen = Selector.load(folder)
-        assert chosen.key == Selector.load(folder, engine="torch").key
-        assert not isinstance(chosen.witness.ranker, LightRanker)
+        chosen = Ranker.load(folder)
+        assert chosen.key == Ranker.load(folder, engine="torch").key
+        assert not isinstance(chosen.scorer.ranker, OnnxRanker)
         with pytest.raises(InputError, match=rf"The ranker {model} does not run on.*listenwell\[train\]"):
-            Selector.load(folder, engine="onnx")
-    assert all(runs_light(RankerConfig(model=model)) for model in LIGHT)
+            Ranker.load(folder, engine="onnx")
+    assert all(runs_on_onnx_ranker(RankerConfig(model=model)) for model in LIGHT)
 
 
 def test_a_selector_takes_onnxruntime_and_a_result_torch(tiny_encoder, tmp_path):
     folder = keep_ranker(tiny_ranker(tiny_encoder)[0], tmp_path / "kept")
-    chosen = Selector.load(folder)
-    assert isinstance(chosen.witness.ranker, LightRanker)
-    assert not isinstance(RankerWitness.load(folder).ranker, LightRanker)
-    exact, rounded = (Selector.load(folder, precision=precision) for precision in ("fp32", "int8"))
+    chosen = Ranker.load(folder)
+    assert isinstance(chosen.scorer.ranker, OnnxRanker)
+    assert not isinstance(RankerScorer.load(folder).ranker, OnnxRanker)
+    exact, rounded = (Ranker.load(folder, precision=precision) for precision in ("fp32", "int8"))
     assert chosen.key == exact.key
-    torch_keys = {Selector.load(folder, engine="torch", precision=name).key for name in ("fp32", "int8")}
+    torch_keys = {Ranker.load(folder, engine="torch", precision=name).key for name in ("fp32", "int8")}
     keys = {exact.key, rounded.key, *torch_keys}
     assert len(torch_keys) == 1 and len(keys) == 3  # vectors of pools are kept by them
     assert (
-        RankerWitness.load(copytree(folder, tmp_path / "copy"), engine=ONNX, precision="int8").key
+        RankerScorer.load(copytree(folder, tmp_path / "copy"), engine=ONNX, precision="int8").key
         == rounded.key
     )
-    wanted = RankerWitness.load(folder).score(MANY, MORE)
-    same(exact.witness.score(MANY, MORE), wanted)
-    found = rounded.witness.score(MANY, MORE)
+    wanted = RankerScorer.load(folder).score(MANY, MORE)
+    same(exact.scorer.score(MANY, MORE), wanted)
+    found = rounded.scorer.score(MANY, MORE)
     assert 0 < np.abs(found - wanted).max() < 0.2 * np.abs(wanted).max()
-    own = RankerWitness.load(folder, tiny_encoder, ONNX, "int8")
+    own = RankerScorer.load(folder, tiny_encoder, ONNX, "int8")
     np.testing.assert_array_equal(own.score(MANY, MORE), found)
     assert own.key not in keys
 
@@ -222,22 +222,22 @@ def test_what_cannot_be_used_is_named(tiny_encoder, tmp_path):
         weights.pop("sharpness")
         save_file(weights, place / "heads.safetensors")
     with pytest.raises(CheckpointError, match="lacks or adds the weights sharpness"):
-        load_light_ranker(tmp_path / "half")
+        load_onnx_ranker(tmp_path / "half")
     with checkpoint.writing(tmp_path / "long", "ranker") as place:
         for name in ("adapter_config.json", "adapter_model.safetensors", "heads.safetensors"):
             (place / name).write_bytes((folder / name).read_bytes())
         text = (folder / "config.json").read_text()
         (place / "config.json").write_text(text.replace('"context_tokens": 24', '"context_tokens": 65'))
     with pytest.raises(InputError, match=r"texts of 65 tokens.*64 at most.*Lower"):
-        load_light_ranker(tmp_path / "long")
+        load_onnx_ranker(tmp_path / "long")
 
 
 RANKS = """
 import json
 from pathlib import Path
 from listenwell.dialogue import Dialogue
-from listenwell.rankers.ranker import Selector
-selector = Selector.load(Path(sys.argv[1]), Path(sys.argv[2]))
+from listenwell.rankers.ranker import Ranker
+selector = Ranker.load(Path(sys.argv[1]), Path(sys.argv[2]))
 talk, replies = Dialogue.from_json(sys.argv[3]), json.loads(sys.argv[4])
 first = selector.reply_vectors(replies) @ selector.context_vector(talk)
 print(json.dumps([selector.scores(talk, replies).tolist(), first.tolist()]))
@@ -251,7 +251,7 @@ def test_ranking_and_searching_need_no_torch(tiny_encoder, tmp_path):
     settings = CobertSettings((0, 1, 2), "max", weighted=True, vectors=0.5)
     folder = keep_ranker(tiny_ranker(tiny_encoder, lora=True, cobert=settings)[0], tmp_path / "kept")
     printed = run_without_torch(RANKS, folder, tiny_encoder, MANY[1].to_json(), json.dumps(MORE))
-    selector = Selector.load(folder, tiny_encoder)
+    selector = Ranker.load(folder, tiny_encoder)
     scores, first = json.loads(printed)
     assert scores == pytest.approx(selector.scores(MANY[1], MORE).tolist(), abs=1e-5)
     vectors = selector.reply_vectors(MORE) @ selector.context_vector(MANY[1])
@@ -263,9 +263,9 @@ def test_without_torch_other_rankers_say_what_to_install(tiny_encoder, tmp_path)
     program = """
 from pathlib import Path
 from listenwell.errors import MissingExtraError
-from listenwell.rankers.ranker import Selector
+from listenwell.rankers.ranker import Ranker
 try:
-    Selector.load(Path(sys.argv[1]), Path(sys.argv[2]))
+    Ranker.load(Path(sys.argv[1]), Path(sys.argv[2]))
 except MissingExtraError as error:
     print(error)
 """

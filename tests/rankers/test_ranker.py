@@ -7,8 +7,8 @@ from listenwell.errors import CheckpointError
 from listenwell.papers.rankers.ensemble import Ensemble, EnsembleConfig
 from listenwell.rankers import ranker as module
 from listenwell.rankers.config import CobertSettings
-from listenwell.rankers.ranker import Selector
-from listenwell.rankers.scorer import RankerWitness
+from listenwell.rankers.ranker import Ranker
+from listenwell.rankers.scorer import RankerScorer
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, tiny_ranker
 
 pytestmark = pytest.mark.usefixtures("installed_encoder")
@@ -30,7 +30,7 @@ def test_candidates_are_put_in_order_with_their_scores():
         Candidate("a b", scores=(("counts", 9.0),)),
         Candidate("four"),
     ]
-    found = Selector(Counts()).choose(TALKS[0], given)
+    found = Ranker(Counts()).rerank(TALKS[0], given)
     # Equal ones keep their order; an older score of the same name is replaced.
     assert [one.text for one in found] == ["one two three", "a b", "one", "four"]
     assert [dict(one.scores) for one in found] == [
@@ -40,31 +40,31 @@ def test_candidates_are_put_in_order_with_their_scores():
         {"counts": 1.0},
     ]
     assert found[2].plan == Factors(act="questioning")
-    assert Selector(Counts()).choose(TALKS[0], []) == ()
+    assert Ranker(Counts()).rerank(TALKS[0], []) == ()
 
 
 def test_scores_are_the_witnesss(tiny_encoder, tmp_path):
     folder = keep_ranker(tiny_ranker(tiny_encoder, "poly")[0], tmp_path / "kept")
-    chosen, witness = Selector.load(folder), RankerWitness.load(folder)
-    assert (chosen.name, chosen.key) == (witness.name, witness.key)
+    chosen, scorer = Ranker.load(folder), RankerScorer.load(folder)
+    assert (chosen.name, chosen.key) == (scorer.name, scorer.key)
     found = chosen.scores(TALKS[1], REPLIES)
     assert found.shape == (5,) and found.dtype == np.float32
-    np.testing.assert_array_equal(found, witness.score([TALKS[1]], REPLIES)[0])
+    np.testing.assert_array_equal(found, scorer.score([TALKS[1]], REPLIES)[0])
     assert chosen.scores(TALKS[1], []).shape == (0,)
-    best = chosen.choose(TALKS[1], [Candidate(text) for text in REPLIES])
+    best = chosen.rerank(TALKS[1], [Candidate(text) for text in REPLIES])
     assert [one.text for one in best] == [REPLIES[n] for n in np.argsort(-found, kind="stable")]
 
 
 def test_a_run_is_loaded_by_its_best(tiny_encoder, tmp_path):
     keep_ranker(tiny_ranker(tiny_encoder, "bi")[0], tmp_path / "run" / "best")
-    assert Selector.load(tmp_path / "run").key == Selector.load(tmp_path / "run" / "best").key
+    assert Ranker.load(tmp_path / "run").key == Ranker.load(tmp_path / "run" / "best").key
 
 
 def test_without_a_folder_the_shipped_one_is_loaded(tiny_encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SHIPPED", keep_ranker(tiny_ranker(tiny_encoder)[0], tmp_path / "shipped"))
-    assert Selector.load().key == Selector.load(tmp_path / "shipped").key
+    assert Ranker.load().key == Ranker.load(tmp_path / "shipped").key
     with pytest.raises(CheckpointError, match="no such folder"):
-        Selector.load(tmp_path / "none")
+        Ranker.load(tmp_path / "none")
 
 
 def test_weights_say_where_the_encoder_is(tiny_encoder, tmp_path, monkeypatch):
@@ -80,7 +80,7 @@ def test_weights_say_where_the_encoder_is(tiny_encoder, tmp_path, monkeypatch):
         monkeypatch.setattr(f"listenwell.{module_name}.find_weights", find)
     for engine in ("torch", "onnx"):
         asked.clear()
-        Selector.load(folder, tmp_path / "own", engine)
+        Ranker.load(folder, tmp_path / "own", engine)
         assert len(asked) > 1 and set(asked) == {("all-minilm-l6-v2", tmp_path / "own")}
 
 
@@ -95,9 +95,9 @@ def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encod
         for name, ranker in members.items():
             keep_ranker(ranker, place / name)
         (place / "config.json").write_text(EnsembleConfig(tuple((name, 1.0) for name in members)).to_json())
-    chosen = Selector.load(tmp_path / "all", engine=engine)
-    searcher = RankerWitness.load(tmp_path / "all" / "cobert", engine=engine)
-    assert isinstance(chosen.witness, Ensemble) and chosen.name == "ensemble"
+    chosen = Ranker.load(tmp_path / "all", engine=engine)
+    searcher = RankerScorer.load(tmp_path / "all" / "cobert", engine=engine)
+    assert isinstance(chosen.scorer, Ensemble) and chosen.name == "ensemble"
     told = []
     vectors = chosen.reply_vectors(REPLIES, told.append)
     np.testing.assert_array_equal(vectors, searcher.reply_vectors(REPLIES))
@@ -107,9 +107,9 @@ def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encod
     np.testing.assert_array_equal(asked, searcher.context_vectors([TALKS[1]])[0])
 
 
-@pytest.mark.parametrize("witness", [Counts(), Ensemble([Counts()], [1.0])])
-def test_without_vectors_a_pool_cannot_be_searched(witness):
-    chosen = Selector(witness)
+@pytest.mark.parametrize("scorer", [Counts(), Ensemble([Counts()], [1.0])])
+def test_without_vectors_a_pool_cannot_be_searched(scorer):
+    chosen = Ranker(scorer)
     asks = (
         lambda: chosen.width,
         lambda: chosen.reply_vectors(REPLIES),

@@ -66,9 +66,9 @@ def test_an_adapter_is_saved_alone_and_merged_when_loaded(tmp_path, tiny_encoder
     assert not hasattr(loaded.body.encoder, "peft_config")
     found = score(loaded, *texts(again))
     np.testing.assert_allclose(found, before, atol=0.02 * np.abs(before).max(), rtol=0.02)
-    bare, _ = make_ranker(ranker.config)
+    generic_question, _ = make_ranker(ranker.config)
     torch.manual_seed(1)
-    assert np.abs(score(bare.eval(), *texts(again)) - before).max() > 0.05 * np.abs(before).max()
+    assert np.abs(score(generic_question.eval(), *texts(again)) - before).max() > 0.05 * np.abs(before).max()
 
 
 def test_settings_are_kept(tmp_path, tiny_encoder):
@@ -102,9 +102,9 @@ def test_a_foreign_checkpoint_is_a_clear_error(tmp_path, tiny_encoder):
         load_ranker(tiny_encoder)
     with pytest.raises(CheckpointError, match="no such folder"):
         load_ranker(tmp_path / "none")
-    with checkpoint.writing(tmp_path / "other", "ear") as place:
+    with checkpoint.writing(tmp_path / "other", "classifier") as place:
         (place / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match=r"holds a 'ear' checkpoint, not 'ranker'"):
+    with pytest.raises(CheckpointError, match=r"holds a 'classifier' checkpoint, not 'ranker'"):
         load_ranker(tmp_path / "other")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from listenwell.errors import CorpusError, InputError, UnknownNameError
-from listenwell.papers.rankers.ensemble import Ensemble, load_witness
+from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
 from listenwell.rankers.scoring import Pools, pool_scores, ranks, truth_first
 from tests.corpora.test_sources import write_talks as write_persona_talks
 from tests.rankers.many_talks import Knows, number_of, write_talks
@@ -70,16 +70,16 @@ def test_wrong_pools_are_clear_errors(tmp_path, folder):
 
 
 def test_true_replies_stand_on_the_diagonals(folder):
-    witness = Knows(1)
-    found = pool_scores(witness, TEST, folder)
+    scorer = Knows(1)
+    found = pool_scores(scorer, TEST, folder)
     assert found.shape == (2, 100, 100) and found.dtype == np.float32
     np.testing.assert_array_equal(found, np.stack([np.eye(100)] * 2))
-    assert witness.asked == 2
+    assert scorer.asked == 2
 
 
 def test_what_is_known_is_not_asked_again(folder):
-    witness = Knows(3)
-    first = pool_scores(witness, TEST, folder)
+    scorer = Knows(3)
+    first = pool_scores(scorer, TEST, folder)
     again = Knows(3)
     np.testing.assert_array_equal(pool_scores(again, TEST, folder), first)
     assert again.asked == 0
@@ -92,9 +92,9 @@ def test_a_stopped_run_goes_on_where_it_was(folder):
     with pytest.raises(KeyboardInterrupt):
         pool_scores(Knows(3, stop_at=1), TEST, folder)
     assert len(kept(folder)) == 1
-    witness = Knows(3)
-    found = pool_scores(witness, TEST, folder)
-    assert witness.asked == 1
+    scorer = Knows(3)
+    found = pool_scores(scorer, TEST, folder)
+    assert scorer.asked == 1
     np.testing.assert_array_equal(found, pool_scores(Knows(3), TEST, folder.with_name("unbroken")))
 
 
@@ -123,9 +123,9 @@ def test_a_damaged_block_is_made_again(folder, capsys, damage):
     first = pool_scores(Knows(3), TEST, folder)
     _, second = kept(folder)
     second.write_bytes(damage(whole := second.read_bytes()))
-    witness = Knows(3)
-    np.testing.assert_array_equal(pool_scores(witness, TEST, folder), first)
-    assert witness.asked == 1 and second.read_bytes() == whole
+    scorer = Knows(3)
+    np.testing.assert_array_equal(pool_scores(scorer, TEST, folder), first)
+    assert scorer.asked == 1 and second.read_bytes() == whole
     assert f"{second} is damaged. It is made again." in capsys.readouterr().err
 
 
@@ -147,10 +147,10 @@ def test_the_key_names_all_that_shapes_the_scores(tmp_path, folder):
     changed = replace(TEST, path=write_talks(tmp_path / "changed", "0", test=210))
     keys = {given.key() for given in (TEST, *others, changed)}
     assert len(keys) == 4
-    witness = Knows()
+    scorer = Knows()
     for given in (TEST, *others, changed):
-        pool_scores(witness, given, folder)
-    assert witness.asked == 2 + 2 + 1 + 2
+        pool_scores(scorer, given, folder)
+    assert scorer.asked == 2 + 2 + 1 + 2
     other = Knows(key="another's")
     pool_scores(other, TEST, folder)
     assert other.asked == 2
@@ -208,10 +208,10 @@ def test_truth_first_by_hand():
 
 
 def test_a_trained_ranker_gives_the_same_as_asked_directly(tmp_path, folder, tiny_encoder, installed_encoder):
-    witness = load_witness(keep_ranker(tiny_ranker(tiny_encoder, "bi")[0], tmp_path / "bi"))
-    found = pool_scores(witness, Pools(CORPUS, "valid"), folder)
+    scorer = load_scorer(keep_ranker(tiny_ranker(tiny_encoder, "bi")[0], tmp_path / "bi"))
+    found = pool_scores(scorer, Pools(CORPUS, "valid"), folder)
     (block,) = Pools(CORPUS, "valid").blocks()
-    direct = witness.score([one.context for one in block], [one.reply.text for one in block])
+    direct = scorer.score([one.context for one in block], [one.reply.text for one in block])
     np.testing.assert_array_equal(found[0], direct)
     assert found.std() > 1e-3
 
@@ -247,10 +247,10 @@ def test_the_module_scores_pools_for_later(run_module, members, folder, monkeypa
     ]
     assert len(kept(folder)) == 6
     # What is printed is what is kept, and nobody is asked again.
-    witness = load_witness(members[0])
-    monkeypatch.setattr(witness, "score", None)
+    scorer = load_scorer(members[0])
+    monkeypatch.setattr(scorer, "score", None)
     for line, given in zip(lines[:3], parts, strict=True):
-        first = ranks(pool_scores(witness, given, folder)) == 1
+        first = ranks(pool_scores(scorer, given, folder)) == 1
         assert line.endswith(f"R@1 {100 * first.mean():.2f}")
     run_module(members[0], "--out", folder, "--split", "test")
     assert len(kept(folder)) == 7  # the second pool of test

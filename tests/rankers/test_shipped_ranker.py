@@ -6,7 +6,7 @@ import pytest
 from listenwell import Dialogue, Persona, Turn
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Candidate
-from listenwell.rankers.ranker import SHIPPED, Selector
+from listenwell.rankers.ranker import SHIPPED, Ranker
 
 LIMIT_BYTES = 8 * 10**6
 
@@ -15,7 +15,7 @@ LIMIT_BYTES = 8 * 10**6
 def selector(request, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:  # the user's own cache is left alone
         patch.setenv("LISTENWELL_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield Selector.load(engine=request.param)
+        yield Ranker.load(engine=request.param)
 
 
 def talk(text, *persona):
@@ -36,7 +36,7 @@ def test_a_fitting_reply_comes_before_a_strange_one(selector, said, fitting, str
     assert scores[1] > scores[0]
     vectors = selector.reply_vectors([strange, fitting]) @ selector.context_vector(talk(said))
     assert vectors[1] > vectors[0]
-    chosen = selector.choose(talk(said), [Candidate(strange), Candidate(fitting)])
+    chosen = selector.rerank(talk(said), [Candidate(strange), Candidate(fitting)])
     assert [candidate.text for candidate in chosen] == [fitting, strange]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from listenwell.reranking.brief import ENOUGH, brief
+from listenwell.reranking.brevity import ENOUGH, brevity
 
 
 @pytest.mark.parametrize(
@@ -10,5 +10,5 @@ from listenwell.reranking.brief import ENOUGH, brief
     [("Good luck.", 1 - 2 / ENOUGH), ("", 1.0), ("one two three four five six seven eight nine", 0.0)],
 )
 def test_words_that_are_missing(reply, missing):
-    assert brief(reply) == pytest.approx(missing)
-    assert brief(f"{reply} and so on and on and on and on it goes") == 0.0
+    assert brevity(reply) == pytest.approx(missing)
+    assert brevity(f"{reply} and so on and on and on and on it goes") == 0.0

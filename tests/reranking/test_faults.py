@@ -2,11 +2,11 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.reranking.copied import copied
+from listenwell.reranking.generic_response import generic_share, stock_phrases
 from listenwell.reranking.repeated import loops, parroted, repeated, said_before
 from listenwell.reranking.runs import longest_run, sentences
 from listenwell.reranking.self_disclosure.spans import placed
-from listenwell.reranking.stock import stock_phrases, stock_share
-from listenwell.reranking.unfinished import bare, unfinished
+from listenwell.reranking.unfinished import generic_question, unfinished
 
 
 def test_words_know_their_places():
@@ -30,12 +30,12 @@ def test_sentences_and_runs():
 
 def test_stock_phrases_by_their_share():
     assert stock_phrases("I'm so sorry to hear that.") == ("sorry to hear", "i am so sorry")
-    assert stock_share("I'm so sorry to hear it.") == pytest.approx(
+    assert generic_share("I'm so sorry to hear it.") == pytest.approx(
         1.0
     )  # "i'm" is one word, and counts twice
-    assert stock_share("Good luck with the new job in June!") == pytest.approx(2 / 8)
-    assert stock_share("What happened?") == 0
-    assert stock_share("...") == 0
+    assert generic_share("Good luck with the new job in June!") == pytest.approx(2 / 8)
+    assert generic_share("What happened?") == 0
+    assert generic_share("...") == 0
 
 
 def test_what_the_listener_said_before():
@@ -103,8 +103,8 @@ def test_whole_replies(reply):
 
 
 def test_bare_questions():
-    assert bare("What happened?")
-    assert bare("Oh really? Why is that?")
-    assert not bare("What happened to the cat?")  # it heard of a cat
-    assert not bare("Why?! Tell me.")
-    assert not bare("What did you do and what did he do?")  # more than six words
+    assert generic_question("What happened?")
+    assert generic_question("Oh really? Why is that?")
+    assert not generic_question("What happened to the cat?")  # it heard of a cat
+    assert not generic_question("Why?! Tell me.")
+    assert not generic_question("What did you do and what did he do?")  # more than six words

@@ -4,7 +4,7 @@ from listenwell.annotators.annotator import Annotator
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.replies import REPLY_HEADS, read_replies
 from listenwell.dialogue import Candidate, Dialogue, Factors, Reading, Scored, Turn
-from listenwell.reranking.plan_adherence import agreement, read_candidates, realized, shown, weakest
+from listenwell.reranking.plan_adherence import agreement, plan_adherence, read_candidates, shown, weakest
 from listenwell.runtime.text import Vocabulary
 from tests.tiny import tiny_bert_tokenizer, tiny_ear
 
@@ -14,8 +14,8 @@ TALK = Dialogue((Turn("speaker", "My dog died."), Turn("listener", "Oh no."), Tu
 
 @pytest.fixture(scope="module")
 def annotator(tiny_encoder):
-    ear = tiny_ear(tiny_encoder, HEADS, marks_words=True)
-    return Annotator([(ear, Vocabulary(tiny_bert_tokenizer()))], REPLY_HEADS, "weights")
+    classifier = tiny_ear(tiny_encoder, HEADS, marks_words=True)
+    return Annotator([(classifier, Vocabulary(tiny_bert_tokenizer()))], REPLY_HEADS, "weights")
 
 
 def levels(head, no):
@@ -69,9 +69,9 @@ def test_replies_are_read_as_in_the_dialogue(annotator):
         wanted = annotator.annotate(whole, top=10).turns[-1]
         assert [reading.head for reading in turn.readings] == list(REPLY_HEADS)
         for mine, theirs in zip(turn.readings, wanted.readings, strict=True):
-            chances = {score.label: score.probability for score in theirs.scores}
+            probabilities = {score.label: score.probability for score in theirs.scores}
             for score in mine.scores:
-                assert score.probability == pytest.approx(chances[score.label], abs=2e-4)
+                assert score.probability == pytest.approx(probabilities[score.label], abs=2e-4)
     assert [len(turn.reading("tone").scores) for turn in found] == [10, 10]
 
 
@@ -82,22 +82,24 @@ def test_only_planned_candidates_are_judged(annotator):
         Candidate("Oh."),
         Candidate("Oh!", Factors(emotion="sad")),
     ]
-    found = realized(read_candidates(annotator, TALK, candidates), candidates)
+    found = plan_adherence(read_candidates(annotator, TALK, candidates), candidates)
     assert found[1:] == [None, None]
     assert found[0] == agreement(plan, read_replies(annotator, TALK, ["What happened?"])[0])
-    assert realized(read_candidates(annotator, TALK, []), []) == []
+    assert plan_adherence(read_candidates(annotator, TALK, []), []) == []
 
 
 def test_what_has_no_words_is_not_read(annotator):
     candidates = [Candidate(" ", Factors(act="questioning")), Candidate("Oh.", Factors(act="questioning"))]
     readings = read_candidates(annotator, TALK, candidates)
     assert readings[0] is None and readings[1] is not None
-    assert realized(readings, candidates)[0] is None and shown(readings, "exploration")[0] is None
+    assert plan_adherence(readings, candidates)[0] is None and shown(readings, "exploration")[0] is None
 
 
 def test_a_mechanism_is_shown_by_its_likeliest_level():
-    def turn(*chances):
-        scores = sorted(map(Scored, ("no", "weak", "strong"), chances), key=lambda one: -one.probability)
+    def turn(*probabilities):
+        scores = sorted(
+            map(Scored, ("no", "weak", "strong"), probabilities), key=lambda one: -one.probability
+        )
         return Turn("listener", "Oh.", readings=(Reading("exploration", tuple(scores)),))
 
     readings = [turn(0.6, 0.3, 0.1), turn(0.3, 0.4, 0.3), turn(0.1, 0.2, 0.7), None]
@@ -109,6 +111,6 @@ def test_who_asks_is_answered_whatever_the_plan_was(annotator):
     candidates = [Candidate("What happened?", Factors(act="encouraging")), Candidate("Oh.")]
     want = Factors(act="questioning")
     readings = read_candidates(annotator, TALK, candidates)
-    found = realized(readings, candidates, want)
+    found = plan_adherence(readings, candidates, want)
     assert found == [weakest(want, read_replies(annotator, TALK, ["What happened?"])[0]), None]
-    assert found != realized(readings, candidates)
+    assert found != plan_adherence(readings, candidates)

@@ -8,9 +8,9 @@ from listenwell.errors import InputError, UnknownNameError
 from listenwell.evaluation.protocol import _chooser
 from listenwell.listener import Listener
 from listenwell.reranking import reranker as module
-from listenwell.reranking.brief import brief
-from listenwell.reranking.config import FAULTS, JUDGES, ChoiceConfig
-from listenwell.reranking.reranker import Choice, standardized
+from listenwell.reranking.brevity import brevity
+from listenwell.reranking.config import FAULTS, FEATURES, RerankerConfig
+from listenwell.reranking.reranker import Reranker, standardized
 from tests.test_listener import Echo
 
 RANDOM = np.random.default_rng(0)
@@ -30,15 +30,17 @@ class Lengths:
         return np.array([len(reply) for reply in replies], np.float32)
 
 
-def only(*judges, **weights):
-    return ChoiceConfig(**weights, without=tuple(judge for judge in JUDGES if judge not in judges))
+def only(*features, **weights):
+    return RerankerConfig(
+        **weights, without=tuple(feature for feature in FEATURES if feature not in features)
+    )
 
 
 def test_every_judge_has_a_weight():
-    others = {"steered", "steered_liked", "steered_faults", "done", "without", "every"}
-    assert {field.name for field in fields(ChoiceConfig)} == {*JUDGES, *others}
+    others = {"steered", "steered_reward", "steered_faults", "done", "without", "every"}
+    assert {field.name for field in fields(RerankerConfig)} == {*FEATURES, *others}
     # The ranker adds nothing to the others; whoever wants it gives it a weight.
-    assert ChoiceConfig().asked() == tuple(judge for judge in JUDGES if judge != "ranker")
+    assert RerankerConfig().asked() == tuple(feature for feature in FEATURES if feature != "ranker")
 
 
 def test_scores_are_standardized_over_the_candidates():
@@ -55,14 +57,14 @@ def test_scales_make_no_difference():
             Candidate(text, scores=(("likelihood", value * scale),))
             for text, value in (("a", -2.0), ("b", -1.0))
         ]
-        best, worst = Choice(only("likelihood", likelihood=0.7)).choose(TALK, candidates)
+        best, worst = Reranker(only("likelihood", likelihood=0.7)).rerank(TALK, candidates)
         assert (best.text, worst.text) == ("b", "a")
         assert dict(best.scores) == {"likelihood": -1.0 * scale, "choice": 0.7}
 
 
 def test_the_prior_is_taken_off():
     candidates = [Candidate("a", scores=(("prior", -3.0),)), Candidate("b", scores=(("prior", -1.0),))]
-    assert [one.text for one in Choice(only("prior")).choose(TALK, candidates)] == ["a", "b"]
+    assert [one.text for one in Reranker(only("prior")).rerank(TALK, candidates)] == ["a", "b"]
 
 
 def test_the_prior_is_asked_only_where_it_can_change_the_first():
@@ -78,7 +80,7 @@ def test_the_prior_is_asked_only_where_it_can_change_the_first():
             Candidate(text, scores=(("likelihood", value),)) for text, value in (("a", -2.0), ("b", -1.0))
         ]
         config = only("likelihood", "prior", likelihood=likelihood, prior=1.0)
-        return Choice(config, priors=priors, **given).choose(TALK, candidates)
+        return Reranker(config, priors=priors, **given).rerank(TALK, candidates)
 
     first, second = chosen(0.9)  # 1.8 apart: less than 2
     assert asked == [["a", "b"]] and (first.text, second.text) == ("a", "b")
@@ -87,12 +89,12 @@ def test_the_prior_is_asked_only_where_it_can_change_the_first():
     assert len(asked) == 1 and (first.text, second.text) == ("b", "a")
     assert dict(first.scores) == {"likelihood": -1.0, "choice": 1.1}
     every = only("likelihood", "prior", likelihood=1.1, prior=1.0, every=True)
-    assert dict(Choice(every, priors=priors).choose(TALK, [first, second])[0].scores)["prior"] == -1.0
+    assert dict(Reranker(every, priors=priors).rerank(TALK, [first, second])[0].scores)["prior"] == -1.0
     asked.pop()
-    Choice(only("likelihood"), priors=priors).choose(TALK, [first, second])
-    Choice(only("prior"), priors=priors).choose(TALK, [first])
+    Reranker(only("likelihood"), priors=priors).rerank(TALK, [first, second])
+    Reranker(only("prior"), priors=priors).rerank(TALK, [first])
     given = [Candidate("a", scores=(("prior", -1.0),)), Candidate("b", scores=(("prior", -3.0),))]
-    assert Choice(only("prior"), priors=priors).choose(TALK, given)[0].text == "b"
+    assert Reranker(only("prior"), priors=priors).rerank(TALK, given)[0].text == "b"
     assert len(asked) == 1  # it has no weight, nothing to choose from, or was given
 
 
@@ -109,54 +111,56 @@ def test_soft_judges_and_faults_together():
         Candidate("My wife lost her dog.", scores=(("likelihood", -1.0), ("plan", -1.0))),
         Candidate("How long is it gone?", scores=(("likelihood", -2.0), ("plan", -1.0))),
     ]
-    config = only("likelihood", "plan", "invented", likelihood=1.0, invented=1.5)
-    found = Choice(config).choose(TALK, candidates)
+    config = only("likelihood", "plan", "unsupported_disclosure", likelihood=1.0, unsupported_disclosure=1.5)
+    found = Reranker(config).rerank(TALK, candidates)
     assert [dict(one.scores) for one in found] == [
-        {"likelihood": -2.0, "plan": -1.0, "invented": 0.0, "choice": -1.0},
-        {"likelihood": -1.0, "plan": -1.0, "invented": 1.0, "choice": -0.5},
+        {"likelihood": -2.0, "plan": -1.0, "unsupported_disclosure": 0.0, "choice": -1.0},
+        {"likelihood": -1.0, "plan": -1.0, "unsupported_disclosure": 1.0, "choice": -0.5},
     ][::-1]
-    harder = Choice(only("likelihood", "invented", likelihood=1.0, invented=2.5))
-    assert harder.choose(TALK, candidates)[0].text == "How long is it gone?"
+    harder = Reranker(
+        only("likelihood", "unsupported_disclosure", likelihood=1.0, unsupported_disclosure=2.5)
+    )
+    assert harder.rerank(TALK, candidates)[0].text == "How long is it gone?"
 
 
 def test_every_fault_is_found_under_its_name():
     talk = Dialogue((Turn("listener", "Where did you see it last?"), *TALK.turns), personas=TALK.personas)
     replies = {
-        "stock": "I am so sorry.",
+        "generic_response": "I am so sorry.",
         "repeated": "Where did you see it last?",
         "copied": "I like to walk my dogs at night.",
-        "invented": "I moved here last year.",
+        "unsupported_disclosure": "I moved here last year.",
         "unfinished": "It may come back and",
-        "bare": "What happened?",
+        "generic_question": "What happened?",
     }
     talk = Dialogue(talk.turns, personas=(Persona("listener", ("i like to walk my dogs at night",)),))
     config = only(*FAULTS)
     for fault, reply in replies.items():
-        scores = dict(Choice(config).choose(talk, [Candidate(reply)])[0].scores)
+        scores = dict(Reranker(config).rerank(talk, [Candidate(reply)])[0].scores)
         assert scores[fault] > 0, fault
         # A short reply is short whatever else it is.
-        assert [name for name in FAULTS if scores[name] and name != "brief"] == [fault]
-        assert scores["brief"] == round(brief(reply), 4)
-        taken = config.weight(fault) * scores[fault] + config.weight("brief") * scores["brief"]
+        assert [name for name in FAULTS if scores[name] and name != "brevity"] == [fault]
+        assert scores["brevity"] == round(brevity(reply), 4)
+        taken = config.weight(fault) * scores[fault] + config.weight("brevity") * scores["brevity"]
         assert scores["choice"] == pytest.approx(-taken, abs=1e-3)
 
 
 def test_the_others_persona_supports_nothing():
     talk = Dialogue(TALK.turns, personas=(Persona("speaker", ("my wife is a nurse.",)),))
-    found = Choice(only("invented")).choose(talk, [Candidate("My wife is here.")])
-    assert dict(found[0].scores)["invented"] == 1
+    found = Reranker(only("unsupported_disclosure")).rerank(talk, [Candidate("My wife is here.")])
+    assert dict(found[0].scores)["unsupported_disclosure"] == 1
 
 
 def test_the_ranker_is_asked_once_and_passed_over_where_it_is_not():
     ranker = Lengths()
     candidates = [Candidate("a"), Candidate("bbb"), Candidate("cc")]
-    found = Choice(only("ranker", ranker=1.0), ranker).choose(TALK, candidates)
+    found = Reranker(only("ranker", ranker=1.0), ranker).rerank(TALK, candidates)
     assert [one.text for one in found] == ["bbb", "cc", "a"]
     assert [dict(one.scores)["ranker"] for one in found] == [3, 2, 1]
     assert ranker.asked == 1
-    assert [one.text for one in Choice(only("ranker")).choose(TALK, candidates)] == ["a", "bbb", "cc"]
-    silent = Choice(ChoiceConfig(ranker=0), ranker)
-    assert "ranker" not in dict(silent.choose(TALK, candidates)[0].scores)
+    assert [one.text for one in Reranker(only("ranker")).rerank(TALK, candidates)] == ["a", "bbb", "cc"]
+    silent = Reranker(RerankerConfig(ranker=0), ranker)
+    assert "ranker" not in dict(silent.rerank(TALK, candidates)[0].scores)
     assert ranker.asked == 1
 
 
@@ -169,14 +173,14 @@ def test_the_reader_is_a_judge_of_its_own_beside_the_ranker():
         def scores(self, dialogue, replies):
             return -super().scores(dialogue, replies)
 
-    choice = Choice(only("reader", "ranker", ranker=0.4, every=True), Lengths(), reader=Backwards())
-    found = choice.choose(TALK, candidates)
+    choice = Reranker(only("reader", "ranker", ranker=0.4, every=True), Lengths(), reader=Backwards())
+    found = choice.rerank(TALK, candidates)
     assert [one.text for one in found] == ["a", "cc", "bbb"]  # it weighs more
     assert dict(found[0].scores)["reader"] == -1 and dict(found[0].scores)["ranker"] == 1
     assert choice.conditions()["reader"] == "backwards, key b"
-    without = Choice(replace(only("reader", "ranker"), without=("reader",)), Lengths(), reader=Backwards())
-    assert [one.text for one in without.choose(TALK, candidates)] == ["bbb", "cc", "a"]
-    assert "reader" not in dict(without.choose(TALK, candidates)[0].scores)
+    without = Reranker(replace(only("reader", "ranker"), without=("reader",)), Lengths(), reader=Backwards())
+    assert [one.text for one in without.rerank(TALK, candidates)] == ["bbb", "cc", "a"]
+    assert "reader" not in dict(without.rerank(TALK, candidates)[0].scores)
 
 
 def test_equal_words_are_merged_and_equal_scores_keep_their_order():
@@ -186,47 +190,50 @@ def test_equal_words_are_merged_and_equal_scores_keep_their_order():
         Candidate("Yes."),
         Candidate("No."),
     ]
-    found = Choice(only("stock")).choose(TALK, candidates)
+    found = Reranker(only("generic_response")).rerank(TALK, candidates)
     assert [one.text for one in found] == ["Oh no!", "Yes.", "No."]
     assert dict(found[0].scores)["likelihood"] == -1
 
 
 def test_one_candidate_or_none():
-    found = Choice(ChoiceConfig(), Lengths()).choose(
+    found = Reranker(RerankerConfig(), Lengths()).rerank(
         TALK, [Candidate("Where did it go when you saw it last?")]
     )
     assert dict(found[0].scores)["choice"] == 0
-    assert Choice().choose(TALK, []) == ()
+    assert Reranker().rerank(TALK, []) == ()
 
 
 def test_unknown_judges_and_wrong_weights_are_errors():
     with pytest.raises(UnknownNameError, match="'ranker'"):
-        ChoiceConfig(without=("rankr",))
+        RerankerConfig(without=("rankr",))
     with pytest.raises(UnknownNameError, match=r"Known: liked, reader, ranker, likelihood"):
-        ChoiceConfig(without=("xyz",))
+        RerankerConfig(without=("xyz",))
     for weight in (-1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match="The weight of stock"):
-            ChoiceConfig(stock=weight)
+            RerankerConfig(generic_response=weight)
 
 
 def test_results_name_what_moves_a_choice():
-    choice = Choice(only("ranker", "stock", ranker=1.0), Lengths())
+    choice = Reranker(only("ranker", "generic_response", ranker=1.0), Lengths())
     assert choice.conditions()["judges"] == "ranker 1, stock 0.7"
     assert choice.conditions()["ranker"] == "lengths, key k"
-    assert choice.key == Choice(only("ranker", "stock", ranker=1.0), Lengths()).key
-    others = [Choice(only("ranker", ranker=1.0), Lengths()), Choice(only("ranker", "stock", ranker=1.0))]
+    assert choice.key == Reranker(only("ranker", "generic_response", ranker=1.0), Lengths()).key
+    others = [
+        Reranker(only("ranker", ranker=1.0), Lengths()),
+        Reranker(only("ranker", "generic_response", ranker=1.0)),
+    ]
     assert choice.key not in [other.key for other in others]
     assert _chooser(choice) == f"judges, key {choice.key}"
 
 
 def test_nothing_is_loaded_that_is_not_asked():
-    choice = Choice.load(only("stock"))
+    choice = Reranker.load(only("generic_response"))
     assert choice.ranker is None
     assert choice.annotator is None
 
 
 def test_it_fills_the_listeners_place():
-    reply = Listener(speak=Echo(), choose=Choice()).reply("My dog ran away.", seed=1)
+    reply = Listener(generate=Echo(), rerank=Reranker()).reply("My dog ran away.", seed=1)
     assert "choice" in dict(reply.candidates[0].scores)
 
 
@@ -234,67 +241,80 @@ def test_it_fills_the_listeners_place():
 def test_who_steers_gets_the_reply_that_does_it(monkeypatch, want):
     asked = list[Factors | None]()
 
-    def realized(readings, candidates, wanted):
+    def plan_adherence(readings, candidates, wanted):
         asked.append(wanted)
         return [0.2, 0.9]
 
-    monkeypatch.setattr(module, "realized", realized)
+    monkeypatch.setattr(module, "plan_adherence", plan_adherence)
     monkeypatch.setattr(module, "read_candidates", lambda *given: [])
     candidates = [
         Candidate("a", scores=(("likelihood", -1.0),)),
         Candidate("b", scores=(("likelihood", -2.0),)),
     ]
-    choice = Choice(
-        only("likelihood", "realized", likelihood=1.0, realized=0.5, steered=1.5), annotator=object()
+    choice = Reranker(
+        only("likelihood", "plan_adherence", likelihood=1.0, plan_adherence=0.5, steered=1.5),
+        annotator=object(),
     )
-    assert choice.choose(TALK, candidates)[0].text == "a"
-    best = choice.choose(TALK, candidates, want)[0]
+    assert choice.rerank(TALK, candidates)[0].text == "a"
+    best = choice.rerank(TALK, candidates, want)[0]
     assert best.text == "b" and dict(best.scores)["choice"] == 0.5
     assert asked == [None, want]
     # What the other feels is no part of what a reply does.
-    assert choice.choose(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
+    assert choice.rerank(TALK, candidates, Factors(emotion="sad"))[0].text == "a"
     off = only("likelihood", likelihood=1.0, steered=1.5)
-    assert Choice(off, annotator=object()).choose(TALK, candidates, want)[0].text == "a"
+    assert Reranker(off, annotator=object()).rerank(TALK, candidates, want)[0].text == "a"
 
 
 def test_no_plan_excuses_a_fault(monkeypatch):
-    monkeypatch.setattr(module, "realized", lambda readings, candidates, want: [0.2, 0.9])
+    monkeypatch.setattr(module, "plan_adherence", lambda readings, candidates, want: [0.2, 0.9])
     monkeypatch.setattr(module, "read_candidates", lambda *given: [])
     candidates = [Candidate("That is hard."), Candidate("My wife lost hers.")]
-    config = only("invented", "realized", invented=1.0, realized=0.0, steered=1.5, steered_faults=4.0)
-    choice = Choice(replace(config, every=True), annotator=object())
+    config = only(
+        "unsupported_disclosure",
+        "plan_adherence",
+        unsupported_disclosure=1.0,
+        plan_adherence=0.0,
+        steered=1.5,
+        steered_faults=4.0,
+    )
+    choice = Reranker(replace(config, every=True), annotator=object())
     scores = {
-        one.text: dict(one.scores)["choice"] for one in choice.choose(TALK, candidates, Factors(tone="joy"))
+        one.text: dict(one.scores)["choice"] for one in choice.rerank(TALK, candidates, Factors(tone="joy"))
     }
     assert scores == {"That is hard.": -1.5, "My wife lost hers.": 1.5 - 4.0}
-    assert dict(choice.choose(TALK, candidates)[1].scores)["choice"] == -1.0
+    assert dict(choice.rerank(TALK, candidates)[1].scores)["choice"] == -1.0
 
 
 def test_what_a_reply_shows_counts_unless_somebody_steers(monkeypatch):
     levels = {"interpretation": [0.0, 2.0], "exploration": [1.0, None]}
     monkeypatch.setattr(module, "read_candidates", lambda *given: [])
     monkeypatch.setattr(module, "shown", lambda readings, mechanism: levels[mechanism])
-    monkeypatch.setattr(module, "realized", lambda readings, candidates, want: [0.9, 0.1])
+    monkeypatch.setattr(module, "plan_adherence", lambda readings, candidates, want: [0.9, 0.1])
     candidates = [Candidate("That is hard."), Candidate("You must miss him.")]
-    config = only("interprets", "explores", "realized", interprets=1.5, explores=0.5, realized=0.0)
-    choice = Choice(config, annotator=object())
-    best, other = (dict(one.scores) for one in choice.choose(TALK, candidates))
+    config = only(
+        "interprets", "explores", "plan_adherence", interprets=1.5, explores=0.5, plan_adherence=0.0
+    )
+    choice = Reranker(config, annotator=object())
+    best, other = (dict(one.scores) for one in choice.rerank(TALK, candidates))
     assert (best["choice"], other["choice"]) == (3.0, 0.5) and "explores" not in best
-    assert choice.choose(TALK, candidates, Factors(tone="joy"))[0].text == "That is hard."
-    assert "interprets" not in dict(Choice(config).choose(TALK, candidates)[0].scores)  # nobody reads
+    assert choice.rerank(TALK, candidates, Factors(tone="joy"))[0].text == "That is hard."
+    assert "interprets" not in dict(Reranker(config).rerank(TALK, candidates)[0].scores)  # nobody reads
 
 
 def test_who_steers_is_asked_before_raters():
-    steered = ChoiceConfig(liked=3.0, steered_liked=1.0, steered=4.5).for_steering()
-    assert (steered.liked, steered.realized, steered.interprets) == (1.0, 4.5, 0.0)
-    assert ChoiceConfig(liked=0.5).for_steering().liked == 0.5
+    steered = RerankerConfig(reward=3.0, steered_reward=1.0, steered=4.5).for_steering()
+    assert (steered.reward, steered.plan_adherence, steered.interprets) == (1.0, 4.5, 0.0)
+    assert RerankerConfig(reward=0.5).for_steering().reward == 0.5
 
 
 @pytest.mark.parametrize(("likely", "amiss"), [(0.2, True), (0.5, False), (0.9, False)])
 def test_what_was_asked_for_and_hardly_done_is_amiss(likely, amiss):
-    choice = Choice(ChoiceConfig(done=0.5))
-    chosen = [Candidate("a", scores=(("realized", likely),)), Candidate("b", scores=(("realized", 0.0),))]
-    assert choice.is_amiss(chosen, Factors(tone="joy")) is amiss
+    choice = Reranker(RerankerConfig(done=0.5))
+    chosen = [
+        Candidate("a", scores=(("plan_adherence", likely),)),
+        Candidate("b", scores=(("plan_adherence", 0.0),)),
+    ]
+    assert choice.misses_target(chosen, Factors(tone="joy")) is amiss
     for nothing in (None, Factors(), Factors(emotion="sad")):
-        assert not choice.is_amiss(chosen, nothing)
-    assert not choice.is_amiss([Candidate("a")], Factors(tone="joy"))  # nobody looked
+        assert not choice.misses_target(chosen, nothing)
+    assert not choice.misses_target([Candidate("a")], Factors(tone="joy"))  # nobody looked

@@ -17,7 +17,7 @@ REPLIES = ("I am sorry about your dog.", "A dog is a friend.", "Oh.", "Great!")
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     fake = ModuleType("listenwell.rankers.ranker")
-    fake.Selector = FakeSelector
+    fake.Ranker = FakeSelector
     monkeypatch.setitem(sys.modules, "listenwell.rankers.ranker", fake)
     file = tmp_path / "pool.txt"
     file.write_text("\n".join(REPLIES))
@@ -36,7 +36,7 @@ def talk(*texts):
 
 def test_the_best_replies_of_the_pool_are_proposed_with_their_scores(load):
     pieces = []
-    speech = load(top=2).speak(talk("your dog died"), (), 0, pieces.append)
+    speech = load(top=2).generate(talk("your dog died"), (), 0, pieces.append)
     assert [candidate.text for candidate in speech.candidates] == list(REPLIES[:2])
     scores = dict(speech.candidates[0].scores)
     assert scores["ranker"] == pytest.approx(1.026)  # "your" is shared, and 26 letters
@@ -46,16 +46,16 @@ def test_the_best_replies_of_the_pool_are_proposed_with_their_scores(load):
 
 
 def test_what_was_said_in_the_talk_comes_last(load):
-    speaker = load(top=2)
-    again = speaker.speak(talk("your dog died", f" {REPLIES[0]}", "a dog"), (), 0)
+    generator = load(top=2)
+    again = generator.generate(talk("your dog died", f" {REPLIES[0]}", "a dog"), (), 0)
     assert REPLIES[0] not in [candidate.text for candidate in again.candidates]
     everything = talk("a", REPLIES[0], "b", REPLIES[1], "c", REPLIES[2], "d", REPLIES[3], "your dog")
-    assert len(speaker.speak(everything, (), 0).candidates) == 2
+    assert len(generator.generate(everything, (), 0).candidates) == 2
 
 
 def test_the_seed_moves_nothing(load):
-    speaker = load()
-    assert speaker.speak(talk("hi"), (), 1) == speaker.speak(talk("hi"), (), 2)
+    generator = load()
+    assert generator.generate(talk("hi"), (), 1) == generator.generate(talk("hi"), (), 2)
 
 
 def test_the_users_own_folder_is_the_ranker(load, tmp_path):
@@ -64,11 +64,11 @@ def test_the_users_own_folder_is_the_ranker(load, tmp_path):
 
 
 def test_a_listener_chats_from_it(load):
-    speaker = load(top=3)
-    reply = Listener(speaker).reply("my dog died", seed=1)
+    generator = load(top=3)
+    reply = Listener(generator).reply("my dog died", seed=1)
     assert reply.text == reply.candidates[0].text and reply.text in REPLIES
     assert len(reply.candidates) == 3
-    assert reply.model == speaker.name == "retrieval (fake, pool.txt)"  # wherever the file lies
+    assert reply.model == generator.name == "retrieval (fake, pool.txt)"  # wherever the file lies
 
 
 def test_it_is_a_model_with_settings(tmp_path):

@@ -157,8 +157,8 @@ def test_a_damaged_index_is_built_again(large, damage):
     elif damage == "noise":
         file.write_bytes(bytes(len(whole)))
     elif damage == "bit":
-        middle = len(whole) // 2
-        file.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+        hidden_state = len(whole) // 2
+        file.write_bytes(whole[:hidden_state] + bytes([whole[hidden_state] ^ 1]) + whole[hidden_state + 1 :])
     elif damage == "gone":
         file.unlink()
     else:

@@ -89,7 +89,7 @@ def check(ours, theirs, texts):
     assert len(set(chain.from_iterable(found))) > 100
 
 
-@pytest.mark.parametrize("kind", ["tiny_llama", "tiny_speaker", "tiny_encoder"])
+@pytest.mark.parametrize("kind", ["tiny_llama", "tiny_generator", "tiny_encoder"])
 def test_a_folders_tokens_are_those_of_transformers(kind, request, texts):
     from transformers import AutoTokenizer
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from listenwell.errors import WeightsError
-from listenwell.runtime.base import likeliest_of
+from listenwell.runtime.base import top_tokens_of
 from listenwell.runtime.torch_engine import TorchRuntime
 
 
@@ -56,7 +56,7 @@ def test_states_of_different_lengths_join(runtime):
 
 @given(arrays(np.float32, (2, 9), elements=st.sampled_from([0, 1, 1.5, -2, 7])), st.integers(1, 12))
 def test_the_likeliest_are_in_order_and_know_the_sum_over_all(logits, count):
-    found = likeliest_of(logits, count)
+    found = top_tokens_of(logits, count)
     for row in range(2):
         order = np.argsort(-logits[row], kind="stable")[:count]
         np.testing.assert_array_equal(found.scores[row], logits[row][order])

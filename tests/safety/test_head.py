@@ -11,7 +11,7 @@ from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.errors import CheckpointError, InputError
 from listenwell.safety.head import KIND, LABELS, SHIPPED, Features, Head, HeadConfig
 from listenwell.safety.measure import table
-from listenwell.safety.normalizer import normal
+from listenwell.safety.normalizer import normalize
 from listenwell.safety.teaching import SENTENCES, taught, wordings
 from listenwell.safety.train import Lesson, train
 from tests.conftest import ROOT
@@ -27,7 +27,7 @@ EXAMPLES = [
 
 
 def read(head, text):
-    (row,) = head.probabilities([normal(text).text])
+    (row,) = head.probabilities([normalize(text).text])
     return dict(zip(head.config.labels, row.tolist(), strict=True))
 
 

@@ -80,8 +80,8 @@ def test_corpora_and_released_replies(samples, tmp_path):
         figures["replies"],
     )
     assert round(kept.metric("any"), 2) == figures["faults"]["any"]
-    (peers,) = samples.glob("peers/*mime*")
-    assert "MIME greedy" in json.loads(run("peers", peers, "--keep", tmp_path).stdout)["faults"]
+    (baselines,) = samples.glob("peers/*mime*")
+    assert "MIME greedy" in json.loads(run("peers", baselines, "--keep", tmp_path).stdout)["faults"]
     assert {result.system for result in map(read_result, tmp_path.glob("*mime*.json"))} == {
         "MIME greedy",
         "MIME beam",

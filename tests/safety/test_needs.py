@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from listenwell.safety.normalizer import normal
+from listenwell.safety.normalizer import normalize
 from listenwell.safety.patterns.base import patterns, read
 from listenwell.safety.patterns.needs import needs
 
@@ -44,7 +44,7 @@ def test_a_pattern_is_compiled_for_a_text_that_may_say_it():
 
 def test_no_match_is_missed():
     """Every pattern, on every sentence: the same with its needs as without."""
-    texts = [normal(json.loads(line)["text"]).text for line in SENTENCES.open(encoding="utf-8")]
+    texts = [normalize(json.loads(line)["text"]).text for line in SENTENCES.open(encoding="utf-8")]
     found = 0
     for pattern in patterns():
         for text in texts:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listenwell.safety.normalizer import normal, one_slip
+from listenwell.safety.normalizer import normalize, one_slip
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from listenwell.safety.normalizer import normal, one_slip
     ],
 )
 def test_how_people_write(written, read):
-    assert normal(written).text == read
+    assert normalize(written).text == read
 
 
 def test_places_lead_back_to_what_was_written():
     written = "Well… I wannа  k!ll my self"  # the last letter of wanna is Cyrillic
-    read = normal(written)
+    read = normalize(written)
     start = read.text.index(" want to")
     assert written[slice(*read.place(start, start + len(" want to kill myself")))] == "wannа  k!ll my self"
     start = read.text.index("kill")
@@ -39,7 +39,7 @@ def test_places_lead_back_to_what_was_written():
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_any_text_has_words_with_places_in_it(text):
-    read = normal(text)
+    read = normalize(text)
     assert len(read.begins) == len(read.places)
     assert read.text.startswith(" ") and read.text.endswith(" ") and "  " not in read.text
     for begin, (start, end) in zip(read.begins, read.places, strict=True):

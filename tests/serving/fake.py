@@ -56,7 +56,7 @@ class FakeListener:
             plan=plan,
             candidates=candidates,
             safety=(("crisis", "suicide"),) if is_crisis else None,
-            timings=(("speak", 0.1), ("total", 0.1)),
+            timings=(("generate", 0.1), ("total", 0.1)),
             notices=("noted",),
         )
 

@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 from listenwell.cli import app as cli
 from listenwell.errors import InputError, ListenwellError, UnknownNameError
 from listenwell.serving import run
-from listenwell.serving.load_shedding import sparing
+from listenwell.serving.load_shedding import load_shedding
 from listenwell.serving.run import Server, address, bind
 from tests.serving.fake import FakeListener, fake_app, fake_settings
 
@@ -82,11 +82,11 @@ def test_what_cannot_be_is_told_before_anything_starts(started, arguments, error
 
 def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypatch):
     from listenwell.annotators.annotator import Annotator
-    from listenwell.reranking.reranker import Choice
+    from listenwell.reranking.reranker import Reranker
 
     heads = []
     monkeypatch.setattr(Annotator, "load", lambda heads: heads)
-    monkeypatch.setattr(Choice, "load", lambda annotator: heads.append(annotator) or "judges")
+    monkeypatch.setattr(Reranker, "load", lambda annotator: heads.append(annotator) or "judges")
     arguments = (
         "--backend",
         "openai",
@@ -100,11 +100,11 @@ def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypa
     assert serve(*arguments).exit_code == 0
     app = started[0][0]
     listener = app.state.service.models._load("tiny")
-    assert listener.speak.name == "tiny (remote)"
-    assert listener.plan is listener.speak
-    assert listener.speak.config.plans == 2
+    assert listener.generate.name == "tiny (remote)"
+    assert listener.plan is listener.generate
+    assert listener.generate.config.plans == 2
     assert started[0][1].planning == ("tiny",)
-    assert sparing(listener, 1).plan.config.plans == 1  # one request to the endpoint instead of two
+    assert load_shedding(listener, 1).plan.config.plans == 1  # one request to the endpoint instead of two
     assert listener.choose == "judges"
     assert listener.understand[0] == "emotion"
     assert "act" in listener.understand

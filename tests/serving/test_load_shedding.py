@@ -9,14 +9,14 @@ import pytest
 
 from listenwell.dialogue import Candidate, Factors, Scored
 from listenwell.errors import InputError
-from listenwell.generators.base import Speech
+from listenwell.generators.base import GeneratorOutput
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import PlanTokens
 from listenwell.labels import ACTS, TONES
 from listenwell.listener import Listener
 from listenwell.retrieval.generator import RetrievalConfig
 from listenwell.runtime.torch_engine import TorchRuntime
-from listenwell.serving.load_shedding import BEAM, proposed, share, sparing
+from listenwell.serving.load_shedding import BEAM, load_shedding, proposed, share
 from listenwell.serving.settings import Settings
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running, wait_until
 
@@ -29,7 +29,7 @@ class Config:
 
 
 @dataclass
-class Speaker:
+class PlannedGenerator:
     """Plans and speaks as much as its config says."""
 
     config: object = field(default_factory=Config)
@@ -38,26 +38,26 @@ class Speaker:
     def plan(self, dialogue, emotion, want, seed):
         return tuple(Factors(act=act) for act in ACTS[: self.config.plans])
 
-    def speak(self, dialogue, plans, seed, on_text=None):
+    def generate(self, dialogue, plans, seed, on_text=None):
         texts = [str(number) for number in range(self.config.candidates)]
-        return Speech(tuple(Candidate(text, plans[int(text) % len(plans)]) for text in texts))
+        return GeneratorOutput(tuple(Candidate(text, plans[int(text) % len(plans)]) for text in texts))
 
 
 class ChooseLast:
-    def choose(self, dialogue, candidates, want=None):
+    def rerank(self, dialogue, candidates, want=None):
         return tuple(reversed(candidates))
 
 
 def careful(hold=None):
     """A listener that waits, and chooses the last of its replies: their number less one."""
 
-    class Hears:
+    class ClassifierBackend:
         def understand(self, dialogue):
             assert hold is None or hold.wait(20)
             return (Scored("proud", 0.5),)
 
-    speaker = Speaker()
-    return Listener(speaker, Hears(), speaker, ChooseLast())
+    speaker = PlannedGenerator()
+    return Listener(speaker, ClassifierBackend(), speaker, ChooseLast())
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_the_work_for_one_is_shared_out(own, load, fewest, left):
 
 def test_a_listener_that_cannot_spare_is_left_as_it_is():
     plain = FakeListener()
-    assert sparing(plain, 1) is plain
+    assert load_shedding(plain, 1) is plain
     assert (proposed(plain), proposed(careful())) == (1, 8)
-    found = Listener(Speaker(RetrievalConfig()))  # in a pool: nothing is made
-    assert sparing(found, 1) is found
+    found = Listener(PlannedGenerator(RetrievalConfig()))  # in a pool: nothing is made
+    assert load_shedding(found, 1) is found
     with pytest.raises(InputError, match="fewest"):
         Settings(fewest=0)
 
@@ -145,34 +145,34 @@ def test_a_number_of_ones_own_is_not_lowered(tmp_path):
 
 def test_a_sparing_listener_plans_and_speaks_less():
     listener = careful()
-    assert sparing(listener, 8) is listener
-    spared = sparing(listener, 3)
+    assert load_shedding(listener, 8) is listener
+    spared = load_shedding(listener, 3)
     reply = spared.reply("hello", seed=1)
     assert reply.text == "2" and len(reply.candidates) == 3
     assert len({one.plan for one in reply.candidates}) == 3
-    assert spared.speak.config == Config(3, 3, BEAM)
+    assert spared.generate.config == Config(3, 3, BEAM)
     assert len(listener.reply("hello", seed=1).candidates) == 8  # it is as it was
-    assert sparing(listener, 6).speak.config == Config(4, 6, BEAM)
-    assert sparing(listener, 1).choose is None  # of one there is nothing to choose
-    planless = sparing(Listener(Speaker()), 2)
-    assert planless.plan is None and planless.speak.config.candidates == 2
+    assert load_shedding(listener, 6).generate.config == Config(4, 6, BEAM)
+    assert load_shedding(listener, 1).choose is None  # of one there is nothing to choose
+    planless = load_shedding(Listener(PlannedGenerator()), 2)
+    assert planless.plan is None and planless.generate.config.candidates == 2
 
 
-def test_a_narrow_beam_finds_the_likeliest_plans(tiny_speaker):
-    runtime = TorchRuntime.from_folder(tiny_speaker)
+def test_a_narrow_beam_finds_the_likeliest_plans(tiny_generator):
+    runtime = TorchRuntime.from_folder(tiny_generator)
     planner = Planner(runtime, PlanTokens.of(runtime.vocabulary))
     state, wants = runtime.prefill(runtime.encode("My dog")), [Factors("sad"), Factors("sad", act="wishing")]
     state = runtime.pick(state, [0, 0])
     every, narrow = (planner.draw(state, wants, [1, 1], Draw(720, beam=beam)) for beam in (72, 3))
     for all_plans, found in zip(every, narrow, strict=True):
-        log_chances = {one.plan: one.log_chance for one in all_plans}
+        log_chances = {one.plan: one.log_probability for one in all_plans}
         pairs = {(one.plan.mechanisms, one.plan.act) for one in found}
         assert len(pairs) == 3 and len(found) == 3 * len(TONES)
         for one in found:
-            assert one.log_chance == pytest.approx(log_chances[one.plan], abs=1e-3)
+            assert one.log_probability == pytest.approx(log_chances[one.plan], abs=1e-3)
     by_hand: dict[tuple[str, ...], float] = {}
     for one in every[0]:
-        by_hand[one.plan.mechanisms] = by_hand.get(one.plan.mechanisms, 0) + math.exp(one.log_chance)
+        by_hand[one.plan.mechanisms] = by_hand.get(one.plan.mechanisms, 0) + math.exp(one.log_probability)
     likeliest = sorted(by_hand, key=lambda name: -by_hand[name])[:3]
     assert {one.plan.mechanisms for one in narrow[0]} <= set(likeliest)
     assert {one.plan.mechanisms for one in narrow[1]} == set(likeliest)  # the act is given

@@ -24,7 +24,7 @@ def wait_for_model(url):
 
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(store_url, tmp_path):
     visitor = {VISITOR_HEADER: "v" * 43}
-    kept, begun = {}, set()
+    kept, prefix = {}, set()
     rounds = ROUNDS if store_url.startswith("sqlite") else 2  # PostgreSQL is no part of the process
     for round in range(rounds + 1):
         with (
@@ -36,19 +36,19 @@ def test_nothing_acknowledged_is_lost_when_the_process_is_killed(store_url, tmp_
             for (id, number), reply in kept.items():
                 exchange = client.get(f"/api/conversations/{id}").json()["exchanges"][number - 1]
                 assert exchange["replies"][exchange["current"] - 1] == reply
-            assert {one["id"] for one in client.get("/api/conversations").json()["conversations"]} >= begun
+            assert {one["id"] for one in client.get("/api/conversations").json()["conversations"]} >= prefix
             if round < rounds:
-                _talk_until_killed(client, service.process, 0.007 * round, kept, begun)
+                _talk_until_killed(client, service.process, 0.007 * round, kept, prefix)
     assert len(kept) >= 3 * rounds
 
 
-def _talk_until_killed(client, process, seconds, kept, begun):
+def _talk_until_killed(client, process, seconds, kept, prefix):
     """Talk; after the third answer the process has so many seconds to live."""
     killer, enough = threading.Timer(seconds, process.kill), len(kept) + 3
     with pytest.raises(httpx2.HTTPError):
         while True:
             id = client.post("/api/conversations", json={}).json()["id"]
-            begun.add(id)
+            prefix.add(id)
             for text in ("one", "two"):
                 answer = client.post(f"/api/conversations/{id}/messages", json={"text": text}).json()
                 kept[id, answer["number"]] = answer["reply"]

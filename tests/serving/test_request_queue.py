@@ -5,7 +5,7 @@ import time
 import httpx2
 import pytest
 
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 from listenwell.serving.batching import answer_all
 from listenwell.serving.request_queue import Line
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running, wait_until
@@ -73,7 +73,7 @@ def test_a_full_line_refuses_and_says_when_to_come_back():
         places = [line.enter("a", 0)]
         await asyncio.sleep(0.05)  # it is running, and waits no more
         places += [line.enter("a", number) for number in range(2)]
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             line.enter("a", 9)
         assert line.leave(places[1])
         places.append(line.enter("a", 7))  # the place is free again
@@ -81,9 +81,9 @@ def test_a_full_line_refuses_and_says_when_to_come_back():
         await asyncio.gather(places[0].result, *(place.result for place in places[2:]))
         return refused.value
 
-    refusal, batches = lined_up(scenario, room=2)
-    assert refusal.status == 503
-    assert int(refusal.headers["Retry-After"]) >= 1
+    api_error, batches = lined_up(scenario, room=2)
+    assert api_error.status == 503
+    assert int(api_error.headers["Retry-After"]) >= 1
     assert batches == [("a", [0]), ("a", [1, 7])]
 
 

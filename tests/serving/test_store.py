@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from listenwell.dialogue import Factors, Reply, Scored
 from listenwell.errors import InputError, MissingExtraError
-from listenwell.serving.api_errors import Refusal
+from listenwell.serving.api_errors import ApiError
 from listenwell.serving.conversation import Version
 from listenwell.serving.database import MIGRATIONS, migrate, open_database, parse_url
 from listenwell.serving.settings import Limits
@@ -55,9 +55,9 @@ def test_several_replies_are_kept_and_one_counts(store):
     assert store.choose(ANNA, id, 1, 1).exchanges[0].chosen == REPLY
     assert store.get(ANNA, id).exchanges[0].versions == (REPLY, AGAIN)
     for number, version in ((1, 3), (2, 1)):
-        with pytest.raises(Refusal):
+        with pytest.raises(ApiError):
             store.choose(ANNA, id, number, version)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         store.add_reply(ANNA, id, 2, REPLY)
 
 
@@ -127,7 +127,7 @@ def test_nobody_reaches_what_is_not_theirs(store):
         lambda: store.change(BEN, id, persona=["I am Ben."]),
         lambda: store.delete(BEN, id),
     ):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             attempt()
         assert refused.value.status == 404
     assert store.delete_all(BEN) == 0
@@ -150,28 +150,28 @@ def test_change_and_delete(store):
     store.say(ANNA, id, "I won!")
     store.add_reply(ANNA, id, 1, REPLY)
     store.delete(ANNA, id)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         store.get(ANNA, id)
     assert store.delete_all(ANNA) == 1
     with store._engine.connect() as connection:
         for table in ("conversations", "exchanges", "replies"):
             assert connection.execute(text(f"SELECT COUNT(*) FROM {table}")).scalar_one() == 0
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         store.get(ANNA, other)
 
 
 def test_there_is_an_end_to_everything(store):
     ids = [store.create(ANNA, None, []).id for _ in range(3)]
-    with pytest.raises(Refusal, match="409"):
+    with pytest.raises(ApiError, match="409"):
         store.create(ANNA, None, [])
     store.create(BEN, None, [])
     for _ in range(4):
         store.say(ANNA, ids[0], "a")
-    with pytest.raises(Refusal, match="409"):
+    with pytest.raises(ApiError, match="409"):
         store.say(ANNA, ids[0], "a")
     for _ in range(3):
         store.add_reply(ANNA, ids[0], 1, REPLY)
-    with pytest.raises(Refusal, match="409"):
+    with pytest.raises(ApiError, match="409"):
         store.add_reply(ANNA, ids[0], 1, REPLY)
 
 

@@ -8,9 +8,9 @@ from listenwell.errors import InputError, RecipeError
 from listenwell.evaluation.report.tables import condition_grid, figure_grids, read_results
 from listenwell.recipe import write_recipe
 from listenwell.results.store import read_result, write_result
-from listenwell.sweeps.aggregate import gather, row_result
+from listenwell.sweeps.aggregate import aggregate, row_result
 from listenwell.sweeps.grid import read_plans
-from tests.training.study_helpers import STUDY, finish, made_up, write_study
+from tests.training.study_helpers import SWEEP, finish, made_up, write_study
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def finish_all(plan, **changes):
 
 def test_a_row_is_the_mean_of_its_seeds_with_their_spread(plan, tmp_path):
     finish_all(plan)
-    done = gather([plan], tmp_path / "results")
+    done = aggregate([plan], tmp_path / "results")
     assert [file.name for file in done.files] == ["topic-4-numbers.json", "topic-8-numbers.json"]
     assert done.lacking == ()
     four, eight = map(read_result, done.files)
@@ -47,7 +47,7 @@ def test_a_row_is_the_mean_of_its_seeds_with_their_spread(plan, tmp_path):
 
 def test_the_page_shows_what_was_gathered(plan, tmp_path):
     finish_all(plan)
-    gather([plan], tmp_path / "results")
+    aggregate([plan], tmp_path / "results")
     results = read_results(tmp_path / "results")
     grid = figure_grids("topic", results, ())[0]
     assert grid.rows[0] == ("4 numbers", "ours", "3", "12.00 ± 2.83")
@@ -56,10 +56,10 @@ def test_the_page_shows_what_was_gathered(plan, tmp_path):
 
 
 def test_the_study_names_the_table(tmp_path):
-    file = write_study(tmp_path, STUDY.replace("name: sizes", "name: sizes\ntable: bag sizes"))
+    file = write_study(tmp_path, SWEEP.replace("name: sizes", "name: sizes\ntable: bag sizes"))
     (plan,) = read_plans([file], tmp_path / "runs")
     finish_all(plan)
-    (written,) = gather([plan], tmp_path / "results", ["8 numbers"]).files
+    (written,) = aggregate([plan], tmp_path / "results", ["8 numbers"]).files
     assert written.name == "bag-sizes-8-numbers.json"
     assert read_result(written).task == "bag sizes"
 
@@ -76,13 +76,13 @@ def test_the_command_keeps_a_place_that_is_relative(tmp_path, monkeypatch):
 def test_missing_seeds_are_an_error_that_names_them(plan, tmp_path):
     finish(plan.runs[0], 10.0)
     with pytest.raises(InputError, match=r"4 numbers, seed 2; sizes: 8 numbers, seed 1, 2\..*--partial"):
-        gather([plan], tmp_path / "results")
+        aggregate([plan], tmp_path / "results")
     assert not (tmp_path / "results").exists()
 
 
 def test_a_part_says_so_in_its_conditions(plan, tmp_path):
     finish(plan.runs[0], 10.0)
-    done = gather([plan], tmp_path / "results", partial=True)
+    done = aggregate([plan], tmp_path / "results", partial=True)
     assert done.lacking == ("sizes: 4 numbers, seed 2", "sizes: 8 numbers, seed 1, 2")
     (file,) = done.files
     result = read_result(file)
@@ -93,7 +93,7 @@ def test_a_part_says_so_in_its_conditions(plan, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"conditions": (("model", "ear"),)}, "'model' differs.*seed 1: bag; seed 2: ear"),
+        ({"conditions": (("model", "classifier"),)}, "'model' differs.*seed 1: bag; seed 2: ear"),
         ({"conditions": (("model", "bag"), ("pool", "x"))}, "'pool' differs.*seed 1: –; seed 2: x"),
         ({"count": 4}, "'count' differs"),
         ({"data": "e"}, "'data' differs"),
@@ -114,8 +114,8 @@ def test_different_surroundings_are_mixed_not_hidden(plan):
     assert result.commit == "mixed: abc, unknown"
     assert result.machine == "mixed: a GPU, a CPU"
     assert dict(result.versions) == {"torch": "mixed: 2.0, 3.0", "peft": "mixed: none, 1"}
-    bare = replace(made_up(1, 1.0), checkpoint=None)
-    assert row_result(plan, "4 numbers", {1: bare}).checkpoint is None
+    generic_question = replace(made_up(1, 1.0), checkpoint=None)
+    assert row_result(plan, "4 numbers", {1: generic_question}).checkpoint is None
 
 
 def test_runs_of_another_recipe_are_not_gathered(plan, tmp_path):
@@ -123,7 +123,7 @@ def test_runs_of_another_recipe_are_not_gathered(plan, tmp_path):
     run = plan.runs[1]
     write_recipe(replace(run.recipe, dropout=0.9), run.recipe.output / "recipe.yaml")
     with pytest.raises(RecipeError, match=r"8 numbers, seed 1: .* another recipe"):
-        gather([plan], tmp_path / "results")
+        aggregate([plan], tmp_path / "results")
 
 
 def test_a_file_of_another_row_is_not_replaced(plan, tmp_path):
@@ -131,7 +131,7 @@ def test_a_file_of_another_row_is_not_replaced(plan, tmp_path):
     taken = tmp_path / "results" / "topic-4-numbers.json"
     write_result(made_up(1, 1.0, system="4 Numbers!"), taken)
     with pytest.raises(InputError, match=r"holds the row '4 Numbers!'"):
-        gather([plan], tmp_path / "results")
+        aggregate([plan], tmp_path / "results")
     write_result(made_up(1, 1.0, system="4 numbers"), taken)
-    gather([plan], tmp_path / "results")
+    aggregate([plan], tmp_path / "results")
     assert read_result(taken).metric("accuracy") == 12.0

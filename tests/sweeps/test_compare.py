@@ -7,7 +7,7 @@ from listenwell.errors import InputError
 from listenwell.rankers.scoring import RANKS
 from listenwell.recipe import write_recipe
 from listenwell.results.store import Result, write_result
-from listenwell.sweeps.aggregate import gather
+from listenwell.sweeps.aggregate import aggregate
 from listenwell.sweeps.compare import compare
 from listenwell.sweeps.grid import read_plans
 
@@ -18,7 +18,7 @@ batches: {batching: examples, examples: 4}
 metric: error
 ranker: {model: bi}
 """
-STUDY = """
+SWEEP = """
 name: few
 table: few rows
 recipe: base.yaml
@@ -34,7 +34,7 @@ runs:
 def plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "base.yaml").write_text(RECIPE)
-    (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "study.yaml").write_text(SWEEP)
     return read_plans([tmp_path / "study.yaml"])[0]
 
 
@@ -59,7 +59,7 @@ def test_the_gain_is_that_of_the_means_over_seeds(plan, tmp_path):
     # with: 40 items at 100 %, 60 at 50 %; without: 40 items at 50 %, 60 at 0 %: each item gains 50 points.
     assert figures["gain"] == figures["gain_low"] == figures["gain_high"] == 50
     assert figures["gain_p"] == pytest.approx(2 / 10_001)
-    names = {file.name for file in gather([plan], tmp_path / "results").files}
+    names = {file.name for file in aggregate([plan], tmp_path / "results").files}
     assert names == {"few-rows-with.json", "few-rows-without.json", "few-rows-with-over-without.json"}
 
 

@@ -20,8 +20,8 @@ from listenwell.training.recipe import TrainRecipe
 from tests.training.study_helpers import (
     FAILS_ON_FOUR,
     ROOT,
-    STUDY,
     SUCCEEDS,
+    SWEEP,
     finish,
     quick_job,
     write_study,
@@ -58,7 +58,7 @@ def test_rows_are_the_base_with_what_differs_and_seeds_come_first(plan, tmp_path
 
 
 def test_a_row_that_takes_long_can_have_fewer_seeds(tmp_path):
-    file = write_study(tmp_path / "studies", STUDY.replace('"8 numbers":', '"8 numbers": {seeds: [2]}'))
+    file = write_study(tmp_path / "studies", SWEEP.replace('"8 numbers":', '"8 numbers": {seeds: [2]}'))
     (plan,) = read_plans([file], tmp_path / "runs")
     assert [(run.row, run.seed) for run in plan.runs] == [
         ("4 numbers", 1),
@@ -71,14 +71,14 @@ def test_a_row_that_takes_long_can_have_fewer_seeds(tmp_path):
 @pytest.mark.parametrize("seeds", ["3", "[3]", "[]", "[1, x]"])
 def test_a_rows_seeds_are_some_of_the_studys(tmp_path, seeds):
     file = write_study(
-        tmp_path / "studies", STUDY.replace('"8 numbers":', f'"8 numbers": {{seeds: {seeds}}}')
+        tmp_path / "studies", SWEEP.replace('"8 numbers":', f'"8 numbers": {{seeds: {seeds}}}')
     )
     with pytest.raises(RecipeError, match=r"'8 numbers': its seeds are .*some of: 1, 2"):
         read_plans([file], tmp_path / "runs")
 
 
 def test_a_row_can_name_its_own_recipe(tmp_path):
-    file = write_study(tmp_path, STUDY + '  "other": {recipe: sub/other.yaml, epochs: 2}\n')
+    file = write_study(tmp_path, SWEEP + '  "other": {recipe: sub/other.yaml, epochs: 2}\n')
     other = read_recipe(TrainRecipe, tmp_path / "base.yaml")
     write_recipe(replace(other, dropout=0.5, epochs=7.0), tmp_path / "sub" / "other.yaml")
     (plan,) = read_plans([file])
@@ -100,16 +100,16 @@ def test_settings_are_changed_one_by_one_and_free_names_are_taken_whole():
         "epochs": 3.0,
         "lora": {"rank": 4},
         "data": {"corpus": "newsgroups", "limit": 5},
-        "ear": {"heads": ["act"], "repeat": {"a": 1, "b": 2}, "limit": 64},
+        "classifier": {"heads": ["act"], "repeat": {"a": 1, "b": 2}, "limit": 64},
     }
     kept = json.dumps(base)
-    changes = {"data": {"limit": None}, "ear": {"repeat": {"c": 3}}, "lora": None, "bag": {"least": 1}}
+    changes = {"data": {"limit": None}, "classifier": {"repeat": {"c": 3}}, "lora": None, "bag": {"least": 1}}
     assert merged(base, changes, TrainRecipe) == {
         "output": "x",
         "epochs": 3.0,
         "lora": None,
         "data": {"corpus": "newsgroups", "limit": None},
-        "ear": {"heads": ["act"], "repeat": {"c": 3}, "limit": 64},
+        "classifier": {"heads": ["act"], "repeat": {"c": 3}, "limit": 64},
         "bag": {"least": 1},
     }
     assert merged({"lora": None}, {"lora": {"rank": 8}}, TrainRecipe) == {"lora": {"rank": 8}}
@@ -141,9 +141,9 @@ def test_names_become_parts_of_file_names():
     ],
 )
 def test_what_is_wrong_with_a_study_is_named(tmp_path, old, new, message):
-    assert old in STUDY
+    assert old in SWEEP
     with pytest.raises(RecipeError, match=message):
-        read_plans([write_study(tmp_path, STUDY.replace(old, new))])
+        read_plans([write_study(tmp_path, SWEEP.replace(old, new))])
 
 
 def test_two_studies_of_one_name_are_an_error(plan):
@@ -294,7 +294,7 @@ def test_the_main_figure_is_the_first_that_has_a_column(plan):
 
 
 def test_the_bare_command_trains_and_goes_on(tmp_path):
-    text = STUDY.replace("runs:", 'runs:\n  "bad": {data: {path: nowhere}}')
+    text = SWEEP.replace("runs:", 'runs:\n  "bad": {data: {path: nowhere}}')
     file = write_study(tmp_path, text.replace("8 numbers", "8 numbers at once"))
     command = [
         sys.executable,
@@ -339,8 +339,7 @@ def test_the_bare_command_trains_and_goes_on(tmp_path):
 
 def test_neither_running_nor_planning_a_study_needs_torch():
     check = (
-        "import sys, listenwell.sweeps.run\n"
-        "assert not {'torch', 'numpy', 'typer', 'rich'} & set(sys.modules)"
+        "import sys, listenwell.sweeps.run\nassert not {'torch', 'numpy', 'typer', 'rich'} & set(sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", check], capture_output=True, text=True, check=False, cwd=ROOT

@@ -6,14 +6,14 @@ import torch
 
 from listenwell import checkpoint
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.model import KIND, save_ear, with_temperatures
+from listenwell.annotators.model import KIND, save_classifier, with_temperatures
 from listenwell.recipe import write_recipe
 from listenwell.training.batching import Epoch
-from listenwell.training.classifier import EarTask
+from listenwell.training.classifier import ClassifierTask
 from listenwell.training.recipe import (
     BatchRecipe,
+    ClassifierRecipe,
     DataRecipe,
-    EarRecipe,
     OptimizerRecipe,
     TrainRecipe,
 )
@@ -23,11 +23,11 @@ CPU = torch.device("cpu")
 ACT_TEXTS = 10
 
 
-def recipe_of(output, *heads, changes=(), **ear):
-    settings = EarRecipe(heads or ("act",), **({"limit": 64, "dropout": 0.0} | ear))
+def recipe_of(output, *heads, changes=(), **classifier):
+    settings = ClassifierRecipe(heads or ("act",), **({"limit": 64, "dropout": 0.0} | classifier))
     recipe = TrainRecipe(
         output=output,
-        model="ear",
+        model="classifier",
         base=ENCODER,
         epochs=4,
         patience=99,
@@ -36,13 +36,13 @@ def recipe_of(output, *heads, changes=(), **ear):
         data=DataRecipe(test="test"),
         batches=BatchRecipe("packed", 128, 64),
         optimizer=OptimizerRecipe(learning_rate=3e-2, weight_decay=0.0),
-        ear=settings,
+        classifier=settings,
     )
     return replace(recipe, **dict(changes))
 
 
 def task_of(tmp_path, *heads, **given):
-    return EarTask.prepare(recipe_of(tmp_path / "run", *heads, **given), CPU)
+    return ClassifierTask.prepare(recipe_of(tmp_path / "run", *heads, **given), CPU)
 
 
 def opinions(task, **scores):
@@ -62,11 +62,11 @@ def loss_of(task, batches, part_tokens=None):
         return sum(float(task.loss_sum(batch)) for step in steps for batch in step.batches)
 
 
-def teacher(folder, encoder, scores, temperature=1.0, **ear):
+def teacher(folder, encoder, scores, temperature=1.0, **classifier):
     """A trained ear that is sure of its scores."""
     one = sure_ear(encoder, scores)
     with_temperatures(one, dict.fromkeys(scores, temperature))
     with checkpoint.writing(folder, KIND) as place:
-        save_ear(one, place)
-        write_recipe(recipe_of(folder, *scores, **ear), place / "recipe.yaml")
+        save_classifier(one, place)
+        write_recipe(recipe_of(folder, *scores, **classifier), place / "recipe.yaml")
     return folder

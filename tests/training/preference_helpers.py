@@ -1,4 +1,4 @@
-"""Pairs of good and dull replies, a tiny planned speaker, and a recipe that goes on from it."""
+"""Pairs of good and dull replies, a tiny planned generator, and a recipe that goes on from it."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def pairs():
 
 
 def make_home(folder, llama):
-    """A corpus, pairs, and a planned speaker, in a folder that is there."""
+    """A corpus, pairs, and a planned generator, in a folder that is there."""
     (folder / "data").mkdir()
     for split, count in (("train", 24), ("valid", 8), ("test", 6)):
         lines = [dialogue.to_json() for dialogue in annotated(count)]
@@ -36,7 +36,7 @@ def make_home(folder, llama):
 
 
 def preference_recipe(output, home, llama, model="preferred"):
-    """To go on from that speaker with those pairs."""
+    """To go on from that generator with those pairs."""
     return tiny_recipe(
         output,
         home / "data",

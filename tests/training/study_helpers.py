@@ -10,7 +10,7 @@ from listenwell.sweeps.jobs import Job
 ROOT = Path(__file__).parents[2]
 POSTS = ROOT / "tests" / "data" / "newsgroups"
 
-STUDY = """
+SWEEP = """
 name: sizes
 about: fewer numbers a word
 recipe: base.yaml
@@ -21,9 +21,9 @@ runs:
 """
 
 
-def write_study(folder, text=STUDY):
+def write_study(folder, text=SWEEP):
     folder.mkdir(parents=True, exist_ok=True)
-    base = (ROOT / "recipes" / "bag_topic.yaml").read_text()
+    base = (ROOT / "recipes" / "fasttext_topic.yaml").read_text()
     (folder / "base.yaml").write_text(
         base.replace("corpus: newsgroups", f"corpus: newsgroups\n  path: {POSTS}")
     )

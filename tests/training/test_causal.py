@@ -138,7 +138,9 @@ def test_a_share_of_the_replies_is_learned_alone_too(tiny_llama, tmp_path, learn
     replies = [example.reply.text for dialogue in talks(60) for example in dialogue.examples()]
 
     def task(alone, seed=1):
-        recipe = tiny_recipe(tmp_path / "run", corpus, tiny_llama, alone=alone, seed=seed, learn=learn)
+        recipe = tiny_recipe(
+            tmp_path / "run", corpus, tiny_llama, unconditional=alone, seed=seed, learn=learn
+        )
         return CausalTask.prepare(recipe, CPU)
 
     def learned(given):
@@ -160,4 +162,4 @@ def test_a_share_of_the_replies_is_learned_alone_too(tiny_llama, tmp_path, learn
 @pytest.mark.parametrize("alone", [-0.1, 1.5])
 def test_a_share_is_between_nothing_and_all(tiny_llama, tmp_path, alone):
     with pytest.raises(RecipeError, match=f"alone is {alone}"):
-        tiny_recipe(tmp_path / "run", tmp_path, tiny_llama, alone=alone)
+        tiny_recipe(tmp_path / "run", tmp_path, tiny_llama, unconditional=alone)

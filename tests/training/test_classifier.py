@@ -15,9 +15,9 @@ from listenwell.recipe import read_recipe
 from listenwell.results.store import read_result
 from listenwell.training import classifier as module
 from listenwell.training.batching import Epoch
-from listenwell.training.classifier import EarTask, right_share
+from listenwell.training.classifier import ClassifierTask, right_share
 from listenwell.training.loop import Trainer
-from listenwell.training.recipe import BatchRecipe, DataRecipe, EarRecipe, LoraRecipe, TrainRecipe
+from listenwell.training.recipe import BatchRecipe, ClassifierRecipe, DataRecipe, LoraRecipe, TrainRecipe
 from listenwell.training.run import train
 from tests.training.ear_helpers import ACT_TEXTS, CPU, loss_of, opinions, recipe_of, task_of
 from tests.training.helpers import resumed_at
@@ -58,7 +58,7 @@ def test_it_can_overfit_ten_texts(tmp_path, lora):
 @pytest.mark.parametrize("lora", [LoraRecipe(rank=2, alpha=4, dropout=0.2), None])
 def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypatch, lora):
     recipe = recipe_of(tmp_path / "whole", "act", "tone", changes={"lora": lora, "dropout": 0.2}, dropout=0.3)
-    assert resumed_at(recipe, tmp_path / "broken", EarTask, monkeypatch, measuring=3) > 0
+    assert resumed_at(recipe, tmp_path / "broken", ClassifierTask, monkeypatch, measuring=3) > 0
 
 
 def test_pieces_are_the_texts_of_every_source_that_the_heads_know(tmp_path):
@@ -239,7 +239,7 @@ def test_right_answers_worked_by_hand():
 def test_what_cannot_be_learned_is_a_clear_error(tmp_path, monkeypatch):
     recipe = recipe_of(tmp_path / "run")
     with pytest.raises(RecipeError, match=r"says nothing of it.*ear: heads"):
-        EarTask.prepare(replace(recipe, ear=None), CPU)
+        ClassifierTask.prepare(replace(recipe, classifier=None), CPU)
     with pytest.raises(InputError, match="no head 'mood'"):
         task_of(tmp_path, "mood")
     with pytest.raises(RecipeError, match=r"holds no labelled text.*limit"):
@@ -249,23 +249,23 @@ def test_what_cannot_be_learned_is_a_clear_error(tmp_path, monkeypatch):
     monkeypatch.setenv("LISTENWELL_DATA", str(tmp_path))
     monkeypatch.setattr(module, "load_encoder", lambda *rest: pytest.fail("minutes were spent"))
     with pytest.raises(CorpusError, match="corpus download empathetic_intents"):
-        EarTask.prepare(recipe, CPU)
+        ClassifierTask.prepare(recipe, CPU)
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"heads": ()}, "ear.heads is empty"),
-        ({"limit": 4}, "ear.limit is 4"),
-        ({"dropout": 1.0}, "ear.dropout"),
-        ({"teacher_share": 1.5}, "ear.teacher_share"),
-        ({"leave_out": (2, 2)}, "ear.leave_out"),
-        ({"leave_out": (0, 0)}, "ear.leave_out"),
+        ({"heads": ()}, "classifier.heads is empty"),
+        ({"limit": 4}, "classifier.limit is 4"),
+        ({"dropout": 1.0}, "classifier.dropout"),
+        ({"teacher_share": 1.5}, "classifier.teacher_share"),
+        ({"leave_out": (2, 2)}, "classifier.leave_out"),
+        ({"leave_out": (0, 0)}, "classifier.leave_out"),
     ],
 )
 def test_a_wrong_number_in_the_recipe_is_named(wrong, message):
     with pytest.raises(RecipeError, match=message):
-        EarRecipe(**({"heads": ("act",)} | wrong))
+        ClassifierRecipe(**({"heads": ("act",)} | wrong))
 
 
 def test_a_text_must_fit_into_a_row(tmp_path):
@@ -278,6 +278,8 @@ def test_a_text_must_fit_into_a_row(tmp_path):
 )
 def test_the_recipes_in_the_repository_are_read(file):
     recipe = read_recipe(TrainRecipe, file)
-    assert recipe.model == "ear" and recipe.ear
-    assert set(recipe.ear.heads) <= set(HEADS)
-    assert set(dict(recipe.ear.weights)) <= set(HEADS) and set(dict(recipe.ear.repeat)) <= set(SOURCES)
+    assert recipe.model == "classifier" and recipe.classifier
+    assert set(recipe.classifier.heads) <= set(HEADS)
+    assert set(dict(recipe.classifier.weights)) <= set(HEADS) and set(dict(recipe.classifier.repeat)) <= set(
+        SOURCES
+    )

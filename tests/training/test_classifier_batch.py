@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from listenwell.training.classifier_batch import EarPiece, collate
+from listenwell.training.classifier_batch import ClassifierExample, collate
 
 
 def piece(tokens, types, last, targets=None, marks=None):
     given = {head: np.array(wanted, np.float32) for head, wanted in (targets or {}).items()}
-    return EarPiece(np.array(tokens, np.int32), np.array(types, np.int8), last, given, marks)
+    return ClassifierExample(np.array(tokens, np.int32), np.array(types, np.int8), last, given, marks)
 
 
 FIRST = piece([2, 7, 3], [0, 0, 0], (1, 2), {"exploration": [1, 0, 0]})

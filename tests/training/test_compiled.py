@@ -47,7 +47,7 @@ def test_only_packed_rows_on_a_gpu_are_compiled(
     asked: list[tuple[object, bool]], batching: str, wished: bool, device: str, is_compiled: bool
 ) -> None:
     plain: Functions = (first, second)
-    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "speaker" / "voice.yaml")
+    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "generator" / "soft_prompt.yaml")
     recipe = replace(recipe, compile=wished, batches=replace(recipe.batches, batching=batching))
     assert compiled(plain, recipe, torch.device(device)) == plain
     assert asked == ([(first, False), (second, True)] if is_compiled else [])

@@ -7,12 +7,12 @@ import torch
 from safetensors.torch import load_file
 
 from listenwell.annotators.inference import hear
-from listenwell.annotators.model import load_ear, with_temperatures
+from listenwell.annotators.model import load_classifier, with_temperatures
 from listenwell.annotators.sources import SOURCES
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, RecipeError
 from listenwell.labels import ACTS
-from listenwell.training import classifier as ears
+from listenwell.training import classifier as classifiers
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, LoraRecipe
 from listenwell.training.run import train
@@ -96,11 +96,11 @@ def test_a_run_can_begin_from_a_trained_ear(tmp_path, installed_encoder, lora):
             task_of(tmp_path, "act", start=folder, changes={"lora": lora})
         folder = keep_ear(tiny_ear(installed_encoder, ["act", "tone"], lora=True), tmp_path / "adapted")
         lora = LoraRecipe(rank=4, alpha=8)  # that of the trained one
-    first, _ = load_ear(folder)
+    first, _ = load_classifier(folder)
     task = task_of(tmp_path, "act", "emotion", start=folder, changes={"lora": lora})
     given = encode_views(task.vocabulary, [(("So true.", False),)], 64)
-    begun, wanted = (hear(one, given).logits("act") for one in (task.model.eval(), first))
-    np.testing.assert_allclose(begun, wanted, atol=0.02)
+    prefix, wanted = (hear(one, given).logits("act") for one in (task.model.eval(), first))
+    np.testing.assert_allclose(prefix, wanted, atol=0.02)
     assert set(dict(task.model.config.temperatures)) <= {"act"}
     other = keep_ear(tiny_ear(installed_encoder, ["act"], pooling="first"), tmp_path / "other")
     with pytest.raises(RecipeError, match="another base or pooling"):
@@ -137,6 +137,6 @@ def test_where_only_heads_learn_the_encoder_is_run_once(tmp_path, installed_enco
 
 @pytest.mark.parametrize("missing", [{"teachers": (Path("nowhere"),)}, {"start": Path("nowhere")}])
 def test_a_teacher_or_beginning_that_is_not_there_is_named_at_once(tmp_path, monkeypatch, missing):
-    monkeypatch.setattr(ears, "load_encoder", lambda *rest: pytest.fail("minutes were spent"))
+    monkeypatch.setattr(classifiers, "load_encoder", lambda *rest: pytest.fail("minutes were spent"))
     with pytest.raises(CheckpointError, match=r"nowhere is not a listenwell checkpoint.*Name a folder"):
         task_of(tmp_path, "act", **missing)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from listenwell.annotators.fasttext import BagClassifier
+from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.checkpoint import open_checkpoint
 from listenwell.corpora import CORPORA
 from listenwell.errors import RecipeError
@@ -13,8 +13,8 @@ from listenwell.labels import EMOTIONS, NEWSGROUPS
 from listenwell.recipe import read_recipe
 from listenwell.results.store import read_result
 from listenwell.training.batching import Epoch
-from listenwell.training.fasttext import BagTask
-from listenwell.training.recipe import BagRecipe, BatchRecipe, DataRecipe, LoraRecipe, TrainRecipe
+from listenwell.training.fasttext import FastTextTask
+from listenwell.training.recipe import BatchRecipe, DataRecipe, FastTextRecipe, LoraRecipe, TrainRecipe
 from listenwell.training.run import train
 from tests.training.helpers import resumed_at
 
@@ -25,7 +25,7 @@ TRAIN_POSTS = 11
 
 
 def topic_recipe(output, **changes):
-    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "bag_topic.yaml")
+    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "fasttext_topic.yaml")
     data = replace(recipe.data, path=SAMPLES / "newsgroups")
     return replace(recipe, output=output, **({"data": data} | changes))
 
@@ -33,9 +33,12 @@ def topic_recipe(output, **changes):
 @pytest.fixture
 def task(tmp_path):
     recipe = topic_recipe(
-        tmp_path / "run", dropout=0.0, bag=BagRecipe(4, 16, 1), batches=BatchRecipe("packed", 256, 64)
+        tmp_path / "run",
+        dropout=0.0,
+        fasttext=FastTextRecipe(4, 16, 1),
+        batches=BatchRecipe("packed", 256, 64),
     )
-    return BagTask.prepare(recipe, CPU)
+    return FastTextTask.prepare(recipe, CPU)
 
 
 def scattered(task):
@@ -108,7 +111,7 @@ def test_a_known_bias_is_measured_worked_by_hand(task):
 
 
 def test_dropout_acts_in_training_and_not_in_measuring(tmp_path):
-    task = BagTask.prepare(topic_recipe(tmp_path / "run", dropout=0.5), CPU)
+    task = FastTextTask.prepare(topic_recipe(tmp_path / "run", dropout=0.5), CPU)
     scattered(task)
     (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
@@ -121,7 +124,7 @@ def test_saving_and_loading_gives_the_same_figures(task, tmp_path):
     scattered(task)
     before = task.measure("train")
     task.save(tmp_path)
-    scores = BagClassifier.read(tmp_path).scores(["A rocket in the sky"])
+    scores = FastTextClassifier.read(tmp_path).scores(["A rocket in the sky"])
     torch.nn.init.zeros_(task.model.vectors)
     assert task.measure("train") != before
     task.load(tmp_path)
@@ -141,7 +144,7 @@ def test_the_topic_recipe_overfits_the_sample(tmp_path):
     result = read_result(folder / "result.json")
     assert (result.task, result.corpus, result.split, result.count) == ("topic", "newsgroups", "test", 3)
     assert result.metric("valid_nll") < 0.1 * TRAIN_POSTS
-    best = BagClassifier.load(folder / "best")
+    best = FastTextClassifier.load(folder / "best")
     posts = list(CORPORA.load("newsgroups")(SAMPLES / "newsgroups").read("train"))
     assert [best.label(post.text) for post in posts] == [post.labels[0] for post in posts]
     assert dict(result.conditions)["base"] == "none"
@@ -149,7 +152,7 @@ def test_the_topic_recipe_overfits_the_sample(tmp_path):
 
 
 def test_the_emotion_recipe_runs_and_its_result_is_that_of_its_checkpoint(tmp_path):
-    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "bag_emotion.yaml")
+    recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "fasttext_emotion.yaml")
     sample = SAMPLES / "empathetic_dialogues"
     recipe = replace(recipe, output=tmp_path / "run", epochs=2.0, data=replace(recipe.data, path=sample))
     folder = train(recipe)
@@ -157,7 +160,7 @@ def test_the_emotion_recipe_runs_and_its_result_is_that_of_its_checkpoint(tmp_pa
     assert result.task == "situation emotion"
     best = open_checkpoint(folder / "best", "bag")
     assert {"config.json", "model.safetensors", "recipe.yaml"} <= set(best.sums)
-    classifier = BagClassifier.load(folder / "best")
+    classifier = FastTextClassifier.load(folder / "best")
     assert classifier.config.labels == EMOTIONS.labels
     dialogues = list(CORPORA.load("empathetic_dialogues")(sample).read("test"))
     right = sum(classifier.label(one.situation) == one.emotion for one in dialogues if one.situation)
@@ -169,7 +172,7 @@ def test_the_emotion_recipe_runs_and_its_result_is_that_of_its_checkpoint(tmp_pa
 
 def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypatch):
     recipe = topic_recipe(tmp_path / "whole", dropout=0.3, epochs=6.0, validate_every=1.0, patience=99)
-    assert resumed_at(recipe, tmp_path / "broken", BagTask, monkeypatch, measuring=4) == 3
+    assert resumed_at(recipe, tmp_path / "broken", FastTextTask, monkeypatch, measuring=4) == 3
 
 
 def test_the_data_files_are_those_of_the_splits(task):
@@ -188,11 +191,11 @@ def test_the_data_files_are_those_of_the_splits(task):
 )
 def test_what_cannot_be_learned_is_a_clear_error(tmp_path, changes, message):
     with pytest.raises(RecipeError, match=message):
-        BagTask.prepare(topic_recipe(tmp_path / "run", **changes), CPU)
+        FastTextTask.prepare(topic_recipe(tmp_path / "run", **changes), CPU)
 
 
 @pytest.mark.parametrize("wrong", [{"dimensions": 0}, {"buckets": -1}, {"least": 0}])
 def test_a_wrong_number_in_the_recipe_is_named(wrong):
     (name,) = wrong
     with pytest.raises(RecipeError, match=rf"bag\.{name}"):
-        BagRecipe(**wrong)
+        FastTextRecipe(**wrong)

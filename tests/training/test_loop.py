@@ -196,9 +196,11 @@ def test_two_processes_train_as_one(recipe, tmp_path, launcher):
     launched = launch(launcher, two)
     assert launched.returncode == 0, launched.stderr[-2000:]
     assert launched.stdout.count("result:") == 2  # both processes came to the end
-    alone, together = (json.loads((run.output / "last" / "training.json").read_text()) for run in (one, two))
-    assert together["steps"] == alone["steps"]
-    assert together["best"] == pytest.approx(alone["best"], rel=1e-3)
+    alone, batch_size = (
+        json.loads((run.output / "last" / "training.json").read_text()) for run in (one, two)
+    )
+    assert batch_size["steps"] == alone["steps"]
+    assert batch_size["best"] == pytest.approx(alone["best"], rel=1e-3)
     first, second = weights_of(one.output), weights_of(two.output)
     for name in first:
         if name.startswith("weight."):
@@ -253,7 +255,7 @@ def test_evaluation_and_training_measure_the_same_perplexity(recipe):
     listener = Listener.load("vanilla", weights=recipe.output, precision="fp32")  # a run is known by its best
     reader = CORPORA.load("jsonl")(recipe.data.path)
     found, written = (
-        listener.speak.perplexity(reader.examples("test")),
+        listener.generate.perplexity(reader.examples("test")),
         read_result(recipe.output / "result.json"),
     )
     assert found.by_token == pytest.approx(written.metric("perplexity_by_token"), rel=1e-4)

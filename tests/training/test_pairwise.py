@@ -9,9 +9,9 @@ from listenwell.errors import InputError, RecipeError
 from listenwell.preference import pairwise_accuracy as reading
 from listenwell.preference.pairs import Pair
 from listenwell.preference.pairwise_accuracy import errors_by_kind
-from listenwell.rankers.ranker import Selector
+from listenwell.rankers.ranker import Ranker
 from listenwell.results.store import read_result
-from listenwell.training.pairwise import ReaderTask
+from listenwell.training.pairwise import PairwiseTask
 from listenwell.training.recipe import LoraRecipe, PreferenceRecipe
 from listenwell.training.run import train
 from tests.training.rank_helpers import CPU, recipe_of
@@ -48,19 +48,19 @@ def recipe(tmp_path, installed_encoder):
 
 
 def test_a_reader_learns_to_tell_which_reply_fits(recipe, tmp_path):
-    before = ReaderTask.prepare(recipe, CPU).measure("valid")["pair_errors"]
+    before = PairwiseTask.prepare(recipe, CPU).measure("valid")["pair_errors"]
     result = read_result(train(recipe) / "result.json")
     found = dict(result.metrics)
     assert found["pair_errors"] == 0 < before and found["pair_errors mistaken"] == 0
     assert result.task == "reading" and 0 < result.count < 40
     conditions = dict(result.conditions)
     assert "mistaken, other" in conditions["learned"] and "no persona" in conditions["reads"]
-    reader = Selector.load(recipe.output)
+    reader = Ranker.load(recipe.output)
     talk = next(iter(pairs())).context
     good, bad = reader.scores(talk, ["good luck to you", "so sorry for you"])
     assert good > bad
     # No talk is on both sides.
-    task = ReaderTask.prepare(recipe, CPU)
+    task = PairwiseTask.prepare(recipe, CPU)
     assert len(task.pieces()) + result.count == 40
 
 
@@ -96,8 +96,8 @@ def test_errors_are_counted_in_all_and_by_kind_and_a_tie_is_one():
 
 def test_what_a_reader_needs_is_asked_for(recipe):
     with pytest.raises(RecipeError, match=r"reads context and reply together.*cross"):
-        ReaderTask.prepare(replace(recipe, ranker=replace(recipe.ranker, model="bi")), CPU)
+        PairwiseTask.prepare(replace(recipe, ranker=replace(recipe.ranker, model="bi")), CPU)
     with pytest.raises(RecipeError, match=r"learns from pairs.*preference\.file"):
-        ReaderTask.prepare(replace(recipe, preference=None), CPU)
+        PairwiseTask.prepare(replace(recipe, preference=None), CPU)
     with pytest.raises(RecipeError, match=r"0 to measure on.*held_out"):
-        ReaderTask.prepare(replace(recipe, preference=replace(recipe.preference, held_out=0.0)), CPU)
+        PairwiseTask.prepare(replace(recipe, preference=replace(recipe.preference, held_out=0.0)), CPU)

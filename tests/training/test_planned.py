@@ -6,13 +6,13 @@ import torch
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import CorpusError, RecipeError
-from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.plans import LEVELS, PlanTokens, plan_of
-from listenwell.generators.prompt_template import Layout
+from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.planned import PlannedTask
-from listenwell.training.recipe import BatchRecipe, LoraRecipe, PairsRecipe, SpeakerRecipe
+from listenwell.training.recipe import BatchRecipe, LoraRecipe, PairsRecipe, PlanningRecipe
 from listenwell.training.run import train
 from tests.training.helpers import talks, tiny_recipe
 
@@ -72,7 +72,7 @@ def named(task):
 
 
 def test_plan_and_words_are_learned_and_a_share_without_plan_and_without_context(recipe):
-    task = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=0)), CPU)
+    task = PlannedTask.prepare(replace(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
     replies = [example for talk in annotated(24) for example in talk.examples()]
     assert [text for _, text in learned(task)] == [example.reply.text for example in replies]
     assert all(len(plan) == 4 for plan, _ in learned(task))
@@ -81,11 +81,15 @@ def test_plan_and_words_are_learned_and_a_share_without_plan_and_without_context
         task._layout.plans.encode(plan_of(replies[0]))
         == [token for token in first.tokens.tolist() if token in task.vocabulary.special_ids][3:7]
     )
-    bare = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=1), alone=1.0), CPU)
-    assert all(plan == [] for plan, _ in learned(bare))
-    assert len(bare.pieces()) == 2 * len(replies)
-    assert sorted(text for _, text in learned(bare)) == sorted([e.reply.text for e in replies] * 2)
-    alone = min(bare.pieces(), key=len)
+    generic_question = PlannedTask.prepare(
+        replace(recipe, planning=PlanningRecipe(plan_dropout=1), unconditional=1.0), CPU
+    )
+    assert all(plan == [] for plan, _ in learned(generic_question))
+    assert len(generic_question.pieces()) == 2 * len(replies)
+    assert sorted(text for _, text in learned(generic_question)) == sorted(
+        [e.reply.text for e in replies] * 2
+    )
+    alone = min(generic_question.pieces(), key=len)
     assert task.vocabulary.decode(alone.tokens[~alone.targets]).strip() == "assistant"
 
 
@@ -102,7 +106,7 @@ def test_an_emotion_that_is_not_known_is_read_but_not_learned(recipe, corpus):
         for talk in lines
     ]
     (corpus / "train.jsonl").write_text("\n".join(talk.to_json() for talk in lines) + "\n")
-    task = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=0)), CPU)
+    task = PlannedTask.prepare(replace(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
     assert all(
         [name.split(":")[0] for name in plan] == ["mechanisms", "act", "tone"] for plan, _ in learned(task)
     )
@@ -118,22 +122,22 @@ def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkey
     after = trainer.run()
     assert after["perplexity_by_token"] < before["perplexity_by_token"] / 2
     assert after["plan_nll"] < before["plan_nll"] / 2
-    speaker = Speaker.load(PlannedConfig(plans=1, candidates=1), run.output)
+    generator = PlannedGenerator.load(PlannedConfig(plans=1, candidates=1), run.output)
     examples = [example for talk in annotated(8) for example in talk.examples()]
-    gold = speaker.perplexity(examples, "gold").by_token
+    gold = generator.perplexity(examples, "gold").by_token
     assert gold == pytest.approx(after["perplexity_by_token"], rel=0.02)  # halves in the file, here wholes
-    bare = speaker.perplexity(examples, "none").by_token
-    assert gold < bare  # the plan tells whether a question or a wish comes
+    generic_question = generator.perplexity(examples, "none").by_token
+    assert gold < generic_question  # the plan tells whether a question or a wish comes
     # In training, the chance that a plan would begin counts against a reply without one.
-    layout = Layout(speaker.runtime.vocabulary, PlanTokens.of(speaker.runtime.vocabulary))
+    layout = PromptTemplate(generator.runtime.vocabulary, PlanTokens.of(generator.runtime.vocabulary))
     replies = [layout.words(example.reply.text) for example in examples]
     nats = [
-        float(speaker.runtime.log_likelihoods(layout.prompt(example.context, 256).tokens, [words])[0])
+        float(generator.runtime.log_likelihoods(layout.prompt(example.context, 256).tokens, [words])[0])
         for example, words in zip(examples, replies, strict=True)
     ]
     counted = np.exp(-sum(nats) / sum(map(len, replies)))
     assert counted == pytest.approx(after["perplexity_by_token_unplanned"], rel=0.02)
-    assert bare < counted
+    assert generic_question < counted
 
 
 def test_neighbours_in_a_row_do_not_change_the_loss(recipe):
@@ -167,9 +171,9 @@ def test_a_run_goes_on_from_a_trained_speaker_and_from_a_model_without_plans(rec
     train(replace(recipe, epochs=2))
     first = Trainer(recipe).task.measure("valid")  # the base model's
     pairs = PairsRecipe((("jsonl", 0),), start=recipe.output / "best")
-    begun = PlannedTask.prepare(replace(recipe, output=tmp_path / "second", pairs=pairs), CPU)
-    assert begun.measure("valid")["perplexity_by_token"] < first["perplexity_by_token"]
-    assert any("checkpoint.json" in str(file) for file in begun.base_files)
+    prefix = PlannedTask.prepare(replace(recipe, output=tmp_path / "second", pairs=pairs), CPU)
+    assert prefix.measure("valid")["perplexity_by_token"] < first["perplexity_by_token"]
+    assert any("checkpoint.json" in str(file) for file in prefix.base_files)
     other = replace(recipe, output=tmp_path / "third", pairs=pairs, lora=LoraRecipe(rank=8, alpha=8))
     with pytest.raises(RecipeError, match="another form"):
         PlannedTask.prepare(other, CPU)
@@ -200,8 +204,8 @@ def test_a_reply_to_ones_own_words_is_left_out(recipe, corpus):
 
 
 def test_the_other_persons_turns_are_learned_once_where_the_recipe_asks_for_them(recipe):
-    plain = PlannedTask.prepare(replace(recipe, speaker=SpeakerRecipe(unplanned=0)), CPU)
-    task = PlannedTask.prepare(replace(recipe, learn="all", speaker=SpeakerRecipe(unplanned=0)), CPU)
+    plain = PlannedTask.prepare(replace(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
+    task = PlannedTask.prepare(replace(recipe, learn="all", planning=PlanningRecipe(plan_dropout=0)), CPU)
     taught = [text for _, text in learned(task)]
     assert len(taught) == len(list(plain.pieces()))
     every = "\n".join(taught)
@@ -220,23 +224,23 @@ def test_the_other_persons_turns_are_learned_once_where_the_recipe_asks_for_them
 def test_what_happened_is_told_after_the_talk(recipe, corpus):
     lines = [replace(talk, situation=f"It was so sad {talk.id}.").to_json() for talk in annotated(24)]
     (corpus / "train.jsonl").write_text("\n".join(lines) + "\n")
-    told = replace(recipe, speaker=SpeakerRecipe(unplanned=0, situations=1.0))
+    told = replace(recipe, planning=PlanningRecipe(plan_dropout=0, situations=1.0))
     task = PlannedTask.prepare(told, CPU)
     found = [text for plan, text in learned(task) if not plan]
     assert len(found) == 24 and all(text.startswith("It was so sad") for text in found)
-    layout, talk = Layout(task.vocabulary, PlanTokens.of(task.vocabulary)), next(iter(annotated(1)))
+    layout, talk = PromptTemplate(task.vocabulary, PlanTokens.of(task.vocabulary)), next(iter(annotated(1)))
     laid = layout.situation(replace(talk, situation="It rained."), 200)
     before, after = laid.tokens[: laid.words], laid.tokens[laid.words :]
     assert after == layout.words("It rained.")
     mark = 1 + len(task.vocabulary.encode("situation\n"))
     assert list(layout.prompt(talk, 200).tokens[: -len(layout.head)]) == before[:-mark]
-    half = PlannedTask.prepare(replace(told, speaker=SpeakerRecipe(unplanned=0, situations=0.5)), CPU)
+    half = PlannedTask.prepare(replace(told, planning=PlanningRecipe(plan_dropout=0, situations=0.5)), CPU)
     assert 0 < len([1 for plan, _ in learned(half) if not plan]) < 24
 
 
 def test_theirs_are_the_words_of_the_other_person_whatever_they_wrote(recipe):
     task = PlannedTask.prepare(recipe, CPU)
-    layout = Layout(task.vocabulary, PlanTokens.of(task.vocabulary))
+    layout = PromptTemplate(task.vocabulary, PlanTokens.of(task.vocabulary))
     said = (("speaker", "oh user no"), ("listener", "why ?"), ("speaker", "assistant is sad"))
     talk = Dialogue(tuple(Turn(*one) for one in said))
     tokens = list(layout.prompt(talk, 200).tokens)

@@ -9,7 +9,7 @@ import torch
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import CheckpointError, InputError, RecipeError
-from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.recipe import read_recipe
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
@@ -118,7 +118,7 @@ def test_each_part_of_the_loss_counts_as_its_weight_says(recipe):
 def test_references_are_the_speakers_own_likelihoods(recipe, home, tiny_llama, monkeypatch):
     monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
     task = PreferenceTask.prepare(recipe, CPU)
-    runtime = Speaker.load(PlannedConfig(), home / "start").runtime
+    runtime = PlannedGenerator.load(PlannedConfig(), home / "start").runtime
     for pair in task.pieces()[:3]:
         for side, reference in zip((pair.chosen, pair.rejected), pair.references, strict=True):
             tokens = side.tokens.tolist()
@@ -141,9 +141,9 @@ def test_it_learns_to_prefer_and_stays_likely_and_speaks(recipe, tiny_llama, mon
     assert after["preference_loss"] < 0.8 * before["preference_loss"]
     assert after["chosen_nll"] < before["chosen_nll"] + 0.1
     assert after["perplexity_by_token"] < 1.1 * before["perplexity_by_token"]
-    speaker = Speaker.load(PlannedConfig(plans=1, candidates=1), run.output)
+    generator = PlannedGenerator.load(PlannedConfig(plans=1, candidates=1), run.output)
     examples = [example for talk in annotated(8) for example in talk.examples()]
-    gold = speaker.perplexity(examples, "gold").by_token
+    gold = generator.perplexity(examples, "gold").by_token
     assert gold == pytest.approx(after["perplexity_by_token"], rel=0.02)
 
 
@@ -287,7 +287,7 @@ def test_a_whole_run_writes_its_result(recipe, home):
 
 @pytest.mark.parametrize(("name", "begins"), [("preferred", "runs/planned/best"), ("rated", "shipped")])
 def test_the_recipes_can_be_read(name, begins):
-    folder = Path(__file__).parents[2] / "recipes" / "speaker"
+    folder = Path(__file__).parents[2] / "recipes" / "generator"
     recipe, start = (read_recipe(TrainRecipe, folder / f"{each}.yaml") for each in (name, "planned"))
     assert recipe.pairs.start == Path(begins)
     assert (recipe.lora.rank, recipe.lora.alpha) == (start.lora.rank, start.lora.alpha)

@@ -11,14 +11,14 @@ from listenwell.errors import CorpusError, InputError, RecipeError
 from listenwell.rankers.config import CobertSettings, RankerConfig
 from listenwell.rankers.inference import score
 from listenwell.rankers.model import KIND
-from listenwell.rankers.ranker import Selector
+from listenwell.rankers.ranker import Ranker
 from listenwell.recipe import read_recipe
 from listenwell.results.store import read_result
 from listenwell.training import rankers as module
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import make_optimizer
-from listenwell.training.pairwise import ReaderTask
+from listenwell.training.pairwise import PairwiseTask
 from listenwell.training.rank_batch import collate
 from listenwell.training.rankers import RankTask
 from listenwell.training.recipe import (
@@ -75,11 +75,11 @@ def test_it_can_overfit_ten_dialogues(tmp_path, ranker, lora):
     assert ("model.safetensors" in kept.sums) == (lora is None)
     assert read_recipe(TrainRecipe, kept.path("recipe.yaml")) == recipe
     # The folder loads itself and chooses what was learned.
-    chosen = Selector.load(folder)
+    chosen = Ranker.load(folder)
     every = list(talks(10))
     replies = [Candidate(talk.turns[1].text) for talk in every]
     for talk, reply in zip(every, replies, strict=True):
-        best, *_ = chosen.choose(replace(talk, turns=talk.turns[:1]), replies)
+        best, *_ = chosen.rerank(replace(talk, turns=talk.turns[:1]), replies)
         assert best.text == reply.text
 
 
@@ -104,9 +104,9 @@ def test_the_loss_is_the_cross_entropy_of_each_own_reply(tmp_path):
     scores = 0.05 * score(
         task.model, [p.context for p in pieces], [p.persona for p in pieces], [p.reply for p in pieces]
     )
-    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
-    assert targets == 10 and found == pytest.approx(-np.log(np.diagonal(chances)).sum(), rel=1e-3)
+    probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    assert targets == 10 and found == pytest.approx(-np.log(np.diagonal(probabilities)).sum(), rel=1e-3)
 
 
 def test_equal_replies_are_no_wrong_answers(tmp_path):
@@ -340,10 +340,10 @@ def test_the_recipes_in_the_repository_are_read(file):
         assert isinstance(module.config_of(recipe), RankerConfig)
         assert recipe.metric in RankTask.metrics
     elif recipe.model == "reader":
-        assert module.config_of(recipe).model == "cross" and recipe.metric in ReaderTask.metrics
+        assert module.config_of(recipe).model == "cross" and recipe.metric in PairwiseTask.metrics
         assert recipe.preference is not None and recipe.ranker.persona == 0  # its pairs have none
     else:  # a generator that ranks by likelihood must know how likely replies are anyway
-        assert recipe.model == "vanilla" and recipe.alone > 0
+        assert recipe.model == "vanilla" and recipe.unconditional > 0
 
 
 WEIGHTED = {"model": "cobert", "cobert": CobertSettings(weighted=True)}
@@ -352,21 +352,23 @@ WEIGHTED = {"model": "cobert", "cobert": CobertSettings(weighted=True)}
 def test_a_head_learns_at_its_own_pace(tmp_path):
     task = task_of(tmp_path, WEIGHTED)
     slow = make_optimizer(task.model, OptimizerRecipe())
-    assert [group["pace"] for group in slow.param_groups] == [1.0, 1.0]
-    quick = make_optimizer(task.model, OptimizerRecipe(head_pace=50))
+    assert [group["lr_multiplier"] for group in slow.param_groups] == [1.0, 1.0]
+    quick = make_optimizer(task.model, OptimizerRecipe(head_lr_multiplier=50))
     count = sum(len(group["params"]) for group in quick.param_groups)
     assert count == sum(len(group["params"]) for group in slow.param_groups)
-    found = [part for group in quick.param_groups if group["pace"] == 50 for part in group["params"]]
+    found = [part for group in quick.param_groups if group["lr_multiplier"] == 50 for part in group["params"]]
     assert {id(part) for part in found} == {id(task.model.weights), id(task.model.sharpness)}
 
 
 def test_the_head_s_pace_is_kept_step_by_step(tmp_path):
     begin = task_of(tmp_path, WEIGHTED).model.weights.detach().clone()
     moved = []
-    for pace in (1, 20):
+    for lr_multiplier in (1, 20):
         task = task_of(tmp_path, WEIGHTED)
         recipe = replace(
-            task.recipe, output=tmp_path / f"run{pace}", optimizer=OptimizerRecipe(head_pace=pace)
+            task.recipe,
+            output=tmp_path / f"run{lr_multiplier}",
+            optimizer=OptimizerRecipe(head_lr_multiplier=lr_multiplier),
         )
         Trainer(recipe, task).run()
         moved.append(float((task.model.weights - begin).abs().max()))

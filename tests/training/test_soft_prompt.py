@@ -10,13 +10,13 @@ from safetensors.numpy import load_file
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Factors
 from listenwell.errors import RecipeError
-from listenwell.generators.planned import PlannedConfig, Speaker
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.preference.pairs import share_of_talks
-from listenwell.runtime.names import ADAPTER, VOICE
+from listenwell.runtime.names import ADAPTER, SOFT_PROMPT
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import OptimizerRecipe
 from listenwell.training.run import train
-from listenwell.training.soft_prompt import VoiceTask
+from listenwell.training.soft_prompt import SoftPromptTask
 from tests.training.helpers import resumed_at
 from tests.training.preference_helpers import HELD_OUT, changed, make_home, pairs, preference_recipe
 from tests.training.test_planned import annotated
@@ -26,26 +26,26 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory, tiny_llama):
-    return make_home(tmp_path_factory.mktemp("voice"), tiny_llama)
+    return make_home(tmp_path_factory.mktemp("soft_prompt"), tiny_llama)
 
 
 @pytest.fixture
 def recipe(tmp_path, home, tiny_llama):
-    found = preference_recipe(tmp_path / "run", home, tiny_llama, model="voice")
+    found = preference_recipe(tmp_path / "run", home, tiny_llama, model="soft_prompt")
     fast = replace(found, optimizer=OptimizerRecipe(1e-1), epochs=20, validate_every=20)
-    return changed(fast, voice=4, nll=0.1)
+    return changed(fast, soft_prompt=4, nll=0.1)
 
 
 def test_a_voice_stands_before_the_plan_of_both_replies(recipe):
-    task = VoiceTask.prepare(recipe, CPU)
+    task = SoftPromptTask.prepare(recipe, CPU)
     for pair in task.pieces():
         for side in (pair.chosen, pair.rejected):
             first = len(side) - side.weight
-            assert side.tokens[first - 8 : first - 4].tolist() == task._voice.tolist()
+            assert side.tokens[first - 8 : first - 4].tolist() == task._soft_prompt.tolist()
             assert not side.targets[:first].any() and side.targets[first:].all()
     trained = [name for name, value in task.model.named_parameters() if value.requires_grad]
     assert [name.rsplit(".", 1)[-1] for name in trained] == ["rows"]
-    # Gains are counted from the speaker without it, which finds the same replies more likely at first.
+    # Gains are counted from the generator without it, which finds the same replies more likely at first.
     assert task.measure("valid")["preference_margin"] != 0
 
 
@@ -60,46 +60,49 @@ def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, mon
         assert after[name] == pytest.approx(before[name], rel=1e-5)
     saved, start = open_checkpoint(recipe.output / "best"), open_checkpoint(home / "start" / "best")
     assert saved.sums[ADAPTER] == start.sums[ADAPTER]
-    assert load_file(saved.path(VOICE))["rows"].dtype == np.float16
+    assert load_file(saved.path(SOFT_PROMPT))["rows"].dtype == np.float16
     # What was learned is what speaks: of the pairs held out, the better reply gained more.
     config = PlannedConfig(plans=1, candidates=1)
-    voiced, silent = Speaker.load(config, recipe.output), Speaker.load(config, home / "start")
+    use_soft_prompt, silent = (
+        PlannedGenerator.load(config, recipe.output),
+        PlannedGenerator.load(config, home / "start"),
+    )
     gained = []
     for pair in pairs():
         if share_of_talks(pair) < HELD_OUT:
             likely = []
-            for speaker in (voiced, silent):
-                at = speaker._starts.before(
-                    speaker._prompts([pair.context])[0].tokens, speaker.runtime.voice, pair.plan
+            for generator in (use_soft_prompt, silent):
+                at = generator._prefix_cache.before(
+                    generator._prompts([pair.context])[0].tokens, generator.runtime.soft_prompt, pair.plan
                 )
-                words = [speaker._layout.words(text) for text in (pair.chosen, pair.rejected)]
-                likely.append(speaker.runtime.log_likelihoods(at, words))
+                words = [generator._layout.words(text) for text in (pair.chosen, pair.rejected)]
+                likely.append(generator.runtime.log_likelihoods(at, words))
             gained.append(likely[0][0] - likely[1][0] > likely[0][1] - likely[1][1])
     assert 100 * np.mean(gained) == pytest.approx(after["preference_accuracy"], abs=100 / len(gained))
     context = next(iter(annotated(1))).examples()
     talk = next(iter(context)).context
-    assert voiced.plan(talk, None, Factors(), 1) == silent.plan(talk, None, Factors(), 1)
+    assert use_soft_prompt.plan(talk, None, Factors(), 1) == silent.plan(talk, None, Factors(), 1)
 
 
 def test_another_round_begins_with_the_voice_that_is_there(recipe, tmp_path):
     Trainer(recipe).run()
     best = recipe.output / "best"
     again = replace(recipe, output=tmp_path / "again", pairs=replace(recipe.pairs, start=best))
-    task = VoiceTask.prepare(again, CPU)
+    task = SoftPromptTask.prepare(again, CPU)
     rows = task._base().get_input_embeddings().rows.detach().half().numpy()
-    np.testing.assert_array_equal(rows, load_file(best / VOICE)["rows"])
+    np.testing.assert_array_equal(rows, load_file(best / SOFT_PROMPT)["rows"])
     with pytest.raises(RecipeError, match=r"voice of 4 tokens.*preference\.voice 4"):
-        VoiceTask.prepare(changed(again, voice=6), CPU)
+        SoftPromptTask.prepare(changed(again, soft_prompt=6), CPU)
 
 
 def test_a_run_broken_off_goes_on(recipe, tmp_path, monkeypatch):
     short = replace(recipe, epochs=4, validate_every=1)
-    assert resumed_at(short, tmp_path / "broken", VoiceTask, monkeypatch, measuring=3) > 0
+    assert resumed_at(short, tmp_path / "broken", SoftPromptTask, monkeypatch, measuring=3) > 0
 
 
 def test_it_needs_an_adapter(recipe):
     with pytest.raises(RecipeError, match="learned for an adapter"):
-        VoiceTask.prepare(replace(recipe, lora=None), CPU)
+        SoftPromptTask.prepare(replace(recipe, lora=None), CPU)
 
 
 def test_a_whole_run_says_what_was_learned(recipe):
@@ -115,5 +118,5 @@ def test_a_train_split_that_is_not_read_may_be_missing(recipe, home, tmp_path):
     for split in ("valid", "test"):
         (tmp_path / "data").mkdir(exist_ok=True)
         shutil.copy(home / "data" / f"{split}.jsonl", tmp_path / "data")
-    task = VoiceTask.prepare(replace(recipe, data=replace(recipe.data, path=tmp_path / "data")), CPU)
+    task = SoftPromptTask.prepare(replace(recipe, data=replace(recipe.data, path=tmp_path / "data")), CPU)
     assert task.pieces() and {file.stem for file in task.data_files()} == {"pairs", "valid", "test"}

@@ -1,4 +1,4 @@
-"""The figures of speakers that plan: what they foretell, what their replies show, and the paper's numbers.
+"""The figures of generators that plan: what they foretell, what their replies show, and the paper's numbers.
 
 matplotlib is imported when something is drawn, not before.
 """
@@ -24,7 +24,7 @@ MARKS = {DOMAINS[0]: ("D", "#D55E00"), DOMAINS[1]: ("o", "#CC79A7")}
 
 @dataclass(frozen=True)
 class SpeakingFigure:
-    """A picture of a table of speakers: a panel a metric, a bar a speaker, a mark for each paper."""
+    """A picture of a table of generators: a panel a metric, a bar a generator, a mark for each paper."""
 
     name: str
     caption: str
@@ -49,7 +49,7 @@ class SpeakingFigure:
         return hashlib.sha256(json.dumps([self.caption, drawn]).encode()).hexdigest()[:16]
 
     def papers(self, row: Result, name: str) -> list[tuple[str, float]]:
-        """What the paper prints of the same speaker, by the part of its corpus."""
+        """What the paper prints of the same generator, by the part of its corpus."""
         return [
             (entry.system.partition(": ")[0], entry.value)
             for entry in FIGURES

@@ -50,7 +50,7 @@ _TITLES = {
     "family": "CoMAE and its family: gold factors (the paper's Table 2) and predicted ones",
     "planning": "Planning: foretelling what the person's reply does (CoMAE's Table 4)",
     "realization": "Realization: replies that do what they were planned to do (CoMAE's Table 5)",
-    "unseen corpora": "Perplexity on corpora that no speaker learned from",
+    "unseen corpora": "Perplexity on corpora that no generator learned from",
 }
 
 

@@ -33,8 +33,8 @@ def by_sentences(rows: Sequence[Result]) -> "Canvas":
 
     canvas = Canvas(figsize=(7.5, 4.4), layout="constrained")
     panel = canvas.subplots()
-    plain = [row for row in rows if not _is_together(row.system)]
-    both = [row for row in rows if _is_together(row.system) or not _number(row.system)]
+    plain = [row for row in rows if not _is_joint(row.system)]
+    both = [row for row in rows if _is_joint(row.system) or not _number(row.system)]
     handles: list[Any] = []
     names, ticks = [], set[int]()
     for part, colour, suffix in ((plain, OURS, ""), (both, TOGETHER, ", hop 0 of both together")):
@@ -220,8 +220,10 @@ def _wrapped(name: str) -> str:
     if len(name) <= 12:
         return name
     parts = re.split(r"(?<=[\s-])|(?<=[a-z])(?=[A-Z])", name)
-    middle = min(range(1, len(parts) + 1), key=lambda at: abs(len("".join(parts[:at])) - len(name) / 2))
-    return "\n".join(part.strip() for part in ("".join(parts[:middle]), "".join(parts[middle:])) if part)
+    hidden_state = min(range(1, len(parts) + 1), key=lambda at: abs(len("".join(parts[:at])) - len(name) / 2))
+    return "\n".join(
+        part.strip() for part in ("".join(parts[:hidden_state]), "".join(parts[hidden_state:])) if part
+    )
 
 
 def r_at_1(row: Result) -> float:
@@ -239,7 +241,7 @@ def _number(system: str) -> int:
     return int(found[1]) if found else 0
 
 
-def _is_together(system: str) -> bool:
+def _is_joint(system: str) -> bool:
     found = SENTENCES.search(system)
     return bool(found and found[2])
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from listenwell.corpora.base import Report
 from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.errors import InputError
-from listenwell.evaluation.baselines import check_system, read_peers, recognize
+from listenwell.evaluation.baselines import check_system, read_baselines, recognize
 from listenwell.evaluation.replies import example_id
 from listenwell.evaluation.sample import Sampling
 from listenwell.files import sha256
@@ -71,7 +71,7 @@ def read_column(name: str, file: Path) -> Column:
     about = f"{file.name}, sha256 {sha256(file)[:12]}"
     if form := recognize(file):
         system = check_system(form, name)
-        records = [(letters(record.context), record) for record in read_peers(file, form, Report())]
+        records = [(letters(record.context), record) for record in read_baselines(file, form, Report())]
         often = Counter(key for key, _ in records)  # "5", "hello": nobody can tell whose these are
         by_letters = {key: Said(record.reply(system)) for key, record in records if often[key] == 1}
         return Column(system, about, {}, by_letters)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.papers.comae.inputs import COLUMNS, NOTHING, Piece
+from listenwell.papers.comae.inputs import COLUMNS, NOTHING, TrainingExample
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ComaeBatch:
 
 
 def collate(
-    pieces: Sequence[Piece], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    pieces: Sequence[TrainingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> ComaeBatch:
     """Rows of piece numbers as one batch; rows of padding fill up to `height`."""
     chosen = [pieces[index] for row in rows for index in row]
@@ -69,7 +69,7 @@ def collate(
     )
 
 
-def by_length(pieces: Sequence[Piece], tokens: int) -> Iterator[tuple[list[int], ComaeBatch]]:
+def by_length(pieces: Sequence[TrainingExample], tokens: int) -> Iterator[tuple[list[int], ComaeBatch]]:
     """Every piece once in a row of its own, with others of like length; their numbers, and the batch.
 
     Args:
@@ -87,7 +87,7 @@ def by_length(pieces: Sequence[Piece], tokens: int) -> Iterator[tuple[list[int],
         yield group, _rows_of_one(pieces, group)
 
 
-def _rows_of_one(pieces: Sequence[Piece], group: Sequence[int]) -> ComaeBatch:
+def _rows_of_one(pieces: Sequence[TrainingExample], group: Sequence[int]) -> ComaeBatch:
     return collate(pieces, [[number] for number in group], len(pieces[group[-1]]))
 
 

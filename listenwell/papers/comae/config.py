@@ -33,7 +33,7 @@ class ComaeConfig(Record):
     alone (‖)."""
     weight: float = 1.0
     """λ, how much the losses of the factors count (§5.2)."""
-    pace: float = 1.0
+    lr_multiplier: float = 1.0
     """So many times faster than all else the new embeddings learn. The paper, at 1, takes tens of thousands
     of small steps; in a few hundred large ones Adam, whose steps are bounded, would leave them small."""
 
@@ -43,7 +43,7 @@ class ComaeConfig(Record):
                 raise unknown_name("factor", name, SHORT)
         if len(set(self.factors)) < len(self.factors):
             raise InputError(f"comae.factors is {list(self.factors)}.", "Name each factor once.")
-        for name, low in (("weight", 0.0), ("pace", 1e-3)):
+        for name, low in (("weight", 0.0), ("lr_multiplier", 1e-3)):
             if not low <= getattr(self, name) <= 1e3:  # also catches NaN
                 raise InputError(
                     f"comae.{name} is {getattr(self, name)}.", f"Give a number from {low:g} to 1000."

@@ -11,13 +11,13 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
 from listenwell.errors import InputError, WeightsError
-from listenwell.generators.base import Speech
-from listenwell.generators.beams import Shared
+from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.beams import SharedPrefix
 from listenwell.generators.decoding import Decoding, probabilities, sample
-from listenwell.generators.generation import word_replies
+from listenwell.generators.generation import generate_rows
 from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.papers.comae.config import SHORT, SLOT_COUNT, SLOTS, ComaeConfig
-from listenwell.papers.comae.inputs import NOTHING, Context, Inputs, Piece
+from listenwell.papers.comae.inputs import NOTHING, Context, Inputs, TrainingExample
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
@@ -81,9 +81,11 @@ class Comae:
         folder = find_checkpoint(weights)
         runtime = ComaeRuntime(*load_model(folder))
         runtime.use_gpu()
-        speaker = cls(config, runtime, f"comae {runtime.model.config.title} ({folder.resolve().parent.name})")
-        speaker._folder = folder
-        return speaker
+        generator = cls(
+            config, runtime, f"comae {runtime.model.config.title} ({folder.resolve().parent.name})"
+        )
+        generator._folder = folder
+        return generator
 
     @property
     def model_config(self) -> ComaeConfig:
@@ -107,13 +109,13 @@ class Comae:
         drawn = sorted(list(found)[: self.config.plans], key=lambda chosen: -found[chosen])
         return tuple(self._inputs.plan(chosen, want.emotion) for chosen in drawn)
 
-    def speak(
+    def generate(
         self,
         dialogue: Dialogue,
         plans: Factors | Sequence[Factors] | None,
         seed: int,
         on_text: Callable[[str], None] | None = None,
-    ) -> Speech:
+    ) -> GeneratorOutput:
         """Replies under plans; no two have the same words, so they can be fewer than asked for.
 
         Args:
@@ -123,13 +125,13 @@ class Comae:
             on_text: hears the first reply as it is made.
         """
         several = [plans] if isinstance(plans, Factors) else plans or ()
-        return self.speak_many([(dialogue, several, seed)], on_text)[0]
+        return self.generate_batch([(dialogue, several, seed)], on_text)[0]
 
-    def speak_many(
+    def generate_batch(
         self,
         asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
         on_text: Callable[[str], None] | None = None,
-    ) -> list[Speech]:
+    ) -> list[GeneratorOutput]:
         """The same for many dialogues in one batch, which a GPU likes: dialogue, plans and seed of each."""
         contexts, state = self._read([dialogue for dialogue, _, _ in asked])
         rows, plans, seeds = list[int](), list[Factors](), list[int]()
@@ -144,22 +146,24 @@ class Comae:
         state = self.runtime.begin(state, numbers)
         stop = frozenset({self._inputs.end, self._inputs.start})
         starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
-        begun = Shared(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
-        worded = word_replies(self.runtime, begun, self.config.decoding, seeds, on_text)
+        prefix = SharedPrefix(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
+        generations = generate_rows(self.runtime, prefix, self.config.decoding, seeds, on_text)
         found: list[dict[str, Candidate]] = [{} for _ in asked]
-        for row, plan, chosen, chance, reply in zip(rows, plans, numbers, likely, worded, strict=True):
+        for row, plan, chosen, probability, reply in zip(
+            rows, plans, numbers, likely, generations, strict=True
+        ):
             scores = [("likelihood", round(reply.log_likelihood / reply.tokens, 4))]
             decided = None
             if self.model_config.factors:
-                scores.append(("plan", round(float(chance), 4)))
+                scores.append(("plan", round(float(probability), 4)))
                 decided = self._inputs.plan(chosen, plan.emotion)
             found[row].setdefault(reply.text, Candidate(reply.text, decided, tuple(scores)))
         return [
-            Speech(tuple(candidates.values()), (*context.notices, *self._ignored(given)))
+            GeneratorOutput(tuple(candidates.values()), (*context.notices, *self._ignored(given)))
             for candidates, context, (_, given, _) in zip(found, contexts, asked, strict=True)
         ]
 
-    def chances(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
+    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
         """How likely the choices are that a plan leaves open (Table 4), each given the factors before it.
 
         Where such a factor is open itself, its likeliest choice stands for it.
@@ -170,10 +174,12 @@ class Comae:
         _, state = self._read([dialogue])
         plans, found = self._inputs.numbers(given)[None], {}
         for name in self.model_config.factors:
-            chances = self.runtime.chances(state, name, plans)
+            factor_probabilities = self.runtime.factor_probabilities(state, name, plans)
             if getattr(given, name) is None:
-                found[name] = chances[0, :, 1] if name == "mechanisms" else chances[0, 0]
-                plans[:, SLOTS[name]] = chances.argmax(-1)
+                found[name] = (
+                    factor_probabilities[0, :, 1] if name == "mechanisms" else factor_probabilities[0, 0]
+                )
+                plans[:, SLOTS[name]] = factor_probabilities.argmax(-1)
         return found
 
     def perplexity(self, examples: Iterable[Example], factors: str = "gold") -> Perplexity:
@@ -267,17 +273,17 @@ class Comae:
         plans, likely = plans.copy(), np.zeros(len(plans))
         draws = np.stack([np.random.default_rng([seed, _OF_PLANS]).random(SLOT_COUNT) for seed in seeds])
         for name in self.model_config.factors:
-            chances = self.runtime.chances(state, name, plans)
+            factor_probabilities = self.runtime.factor_probabilities(state, name, plans)
             top_p = 1.0 if name == "mechanisms" else self.config.factor_top_p
             how = Decoding(temperature=float(self.config.sampled), top_p=top_p)
             for place, slot in enumerate(SLOTS[name]):
                 for row in np.flatnonzero(plans[:, slot] == NOTHING):
-                    weights = probabilities(np.log(chances[row, place] + 1e-30), how)
+                    weights = probabilities(np.log(factor_probabilities[row, place] + 1e-30), how)
                     plans[row, slot] = sample(weights, draws[row, slot])
-                likely += np.log(chances[np.arange(len(plans)), place, plans[:, slot]] + 1e-30)
+                likely += np.log(factor_probabilities[np.arange(len(plans)), place, plans[:, slot]] + 1e-30)
         return plans, likely
 
-    def _piece(self, example: Example, factors: str) -> Piece:
+    def _piece(self, example: Example, factors: str) -> TrainingExample:
         piece = self._inputs.piece(example, self.runtime.context_length)
         if piece is None:
             raise InputError("A reply is longer than the model can read.", "Leave it out.")

@@ -34,7 +34,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class Piece:
+class TrainingExample:
     """One reply with its context, to be learned or measured."""
 
     columns: np.ndarray  # (length, COLUMNS) int32: context, START, the reply's words
@@ -87,7 +87,7 @@ class Inputs:
             notices.append(f"The text was too long: its first {left_out} tokens were left out.")
         return Context(np.concatenate(kept), tuple(notices))
 
-    def piece(self, example: Example, limit: int) -> Piece | None:
+    def piece(self, example: Example, limit: int) -> TrainingExample | None:
         """A reply with its context within a number of tokens; None if not even the last turn has room."""
         words = self.vocabulary.encode(example.reply.text)
         reply = self.reply(words)
@@ -96,7 +96,7 @@ class Inputs:
         context = np.concatenate(kept)
         if len(context) + len(reply) > limit:
             return None
-        return Piece(
+        return TrainingExample(
             np.concatenate((context, reply)),
             len(context),
             self.numbers(example.reply.factors),

@@ -53,10 +53,10 @@ class Factor(nn.Module):  # type: ignore[misc]
         pace: see `ComaeConfig`.
     """
 
-    def __init__(self, name: str, width: int, inputs: int, pace: float) -> None:
+    def __init__(self, name: str, width: int, inputs: int, lr_multiplier: float) -> None:
         super().__init__()
-        slots, self.pace = len(SLOTS[name]), pace
-        self.table = nn.Parameter(torch.randn(slots, CHOICES[name], width) * SPREAD / pace)
+        slots, self.lr_multiplier = len(SLOTS[name]), lr_multiplier
+        self.table = nn.Parameter(torch.randn(slots, CHOICES[name], width) * SPREAD / lr_multiplier)
         self.layer = nn.Linear(inputs * width, slots * width)
         nn.init.normal_(self.layer.weight, std=SPREAD)
         nn.init.zeros_(self.layer.bias)
@@ -65,13 +65,13 @@ class Factor(nn.Module):  # type: ignore[misc]
         """The sum of the chosen embeddings (Eq. 4): (..., slots) to (..., width); NOTHING adds nothing."""
         choices = torch.arange(self.table.shape[1], device=numbers.device)
         chosen = (numbers[..., None] == choices).to(self.table.dtype)
-        return self.pace * torch.einsum("...sc,scw->...w", chosen, self.table)
+        return self.lr_multiplier * torch.einsum("...sc,scw->...w", chosen, self.table)
 
     def logits(self, features: torch.Tensor) -> torch.Tensor:
         """Scores of the choices (Eqs. 3, 6, 8): (n, inputs · width) to (n, slots, choices) float32."""
         with torch.autocast(features.device.type, enabled=False):  # few rows: full precision costs nothing
             hidden = torch.tanh(self.layer(features.float())).unflatten(1, (self.table.shape[0], -1))
-            return self.pace * torch.einsum("nsw,scw->nsc", hidden, self.table)
+            return self.lr_multiplier * torch.einsum("nsw,scw->nsc", hidden, self.table)
 
 
 class ComaeModel(nn.Module):  # type: ignore[misc]
@@ -87,10 +87,10 @@ class ComaeModel(nn.Module):  # type: ignore[misc]
         super().__init__()
         self.config, self.decoder, self.head = config, decoder, head
         width = int(decoder.config.hidden_size)
-        self.speakers = nn.Parameter(torch.randn(2, width) * SPREAD / config.pace)
+        self.speakers = nn.Parameter(torch.randn(2, width) * SPREAD / config.lr_multiplier)
         self.factors = nn.ModuleDict(
             {
-                name: Factor(name, width, 1 + earlier * config.hierarchical, config.pace)
+                name: Factor(name, width, 1 + earlier * config.hierarchical, config.lr_multiplier)
                 for earlier, name in enumerate(config.factors)
             }
         )
@@ -106,7 +106,7 @@ class ComaeModel(nn.Module):  # type: ignore[misc]
         token, speaker, act, tone = columns.unbind(-1)
         total = self.decoder.get_input_embeddings()(token)
         told = (speaker[..., None] == torch.arange(2, device=columns.device)).to(total.dtype)
-        total = total + self.config.pace * (told @ self.speakers)
+        total = total + self.config.lr_multiplier * (told @ self.speakers)
         for name, numbers in (("act", act), ("tone", tone)):
             if name in self.factors:
                 total = total + self._factor(name).embed(numbers[..., None])

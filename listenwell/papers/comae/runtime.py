@@ -60,7 +60,7 @@ class ComaeRuntime(TorchRuntime):
         columns = np.stack([self.inputs.reply([])] * len(plans))
         return self._forward_columns(columns, state.cache, _longer(state.known, 1), fused)[0]
 
-    def chances(self, state: ComaeState, factor: str, plans: np.ndarray) -> np.ndarray:
+    def factor_probabilities(self, state: ComaeState, factor: str, plans: np.ndarray) -> np.ndarray:
         """How likely a factor's choices are after contexts, given the plans' earlier factors.
 
         Returns:

@@ -9,7 +9,7 @@ import torch
 from listenwell.metrics import rank_of_truth
 from listenwell.papers.comae.batch import ComaeBatch, by_length
 from listenwell.papers.comae.config import SLOT_COUNT, SLOTS
-from listenwell.papers.comae.inputs import NOTHING, Piece
+from listenwell.papers.comae.inputs import NOTHING, TrainingExample
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
 
 GIVEN = ("gold", "predicted", "none")
@@ -28,7 +28,10 @@ class Scores:
 
 
 def score(
-    model: ComaeModel, pieces: Sequence[Piece], given: Sequence[str] = GIVEN, tokens: int | None = None
+    model: ComaeModel,
+    pieces: Sequence[TrainingExample],
+    given: Sequence[str] = GIVEN,
+    tokens: int | None = None,
 ) -> Scores:
     """Score replies in batches of like length.
 
@@ -59,10 +62,10 @@ def _score_batch(model: ComaeModel, batch: ComaeBatch, given: Sequence[str]) -> 
         # What stands after a context does not change its last state: any pass gives it.
         if name in given or (name == "none" and context is None):
             context, nll[name] = _pass(model, words, plans)
-    foretold = model.decide(context, nothing)
+    predicted = model.decide(context, nothing)
     if "predicted" in given:
-        _, nll["predicted"] = _pass(model, words, foretold)
-    before = (("gold", words.factors), ("predicted", foretold))
+        _, nll["predicted"] = _pass(model, words, predicted)
+    before = (("gold", words.factors), ("predicted", predicted))
     return Scores(nll, {name: _ranks(model, context, plans, batch.factors) for name, plans in before})
 
 

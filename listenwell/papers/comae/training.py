@@ -22,7 +22,7 @@ from listenwell.metrics import Perplexity
 from listenwell.papers.comae.batch import ComaeBatch, collate
 from listenwell.papers.comae.checkpoint import KIND, make_model, save_model
 from listenwell.papers.comae.config import SHORT, SLOTS, ComaeConfig
-from listenwell.papers.comae.inputs import Inputs, Piece
+from listenwell.papers.comae.inputs import Inputs, TrainingExample
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
 from listenwell.papers.comae.scoring import score
 from listenwell.runtime.text import Vocabulary
@@ -55,7 +55,7 @@ class ComaeTask:
         self.corpus = recipe.data.corpus
         self._inputs, self._source = Inputs(vocabulary, model.config), source_of(recipe)
         self._left_out: Counter[str] = Counter()
-        self._known: dict[str, list[Piece]] = {}
+        self._known: dict[str, list[TrainingExample]] = {}
         self._plain: Functions = (self.model.decode, token_losses)
         self._fast = compiled(self._plain, recipe, device)
         self._train = self._pieces(recipe.data.train, recipe.batches.row_tokens)
@@ -76,7 +76,7 @@ class ComaeTask:
         task.base_files = tuple(folder / name for name in HUB_FILES)
         return task
 
-    def pieces(self) -> Sequence[Piece]:
+    def pieces(self) -> Sequence[TrainingExample]:
         """The training replies."""
         return self._train
 
@@ -91,8 +91,8 @@ class ComaeTask:
         context, states = self.model.states(words, words.factors, decoder)
         total: torch.Tensor = losses(states, self.model.output_weights(), words.labels).sum()
         if self.model.config.factors:
-            foretold = self.model.factor_losses(context, words.factors).sum()
-            total = total + self.model.config.weight * self._tokens_a_reply * foretold
+            predicted = self.model.factor_losses(context, words.factors).sum()
+            total = total + self.model.config.weight * self._tokens_a_reply * predicted
         return total
 
     def measure(self, split: str) -> dict[str, float]:
@@ -147,14 +147,14 @@ class ComaeTask:
             "one after the other",
             "hits and accuracies": "of a factor, the human reply's own factors before it given",
             "weight of the factors' losses": f"{config.weight:g}",
-            "pace of the new embeddings": f"{config.pace:g}",
+            "pace of the new embeddings": f"{config.lr_multiplier:g}",
             "left out, since too long or without a factor": left_out or "none",
             "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
             "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
         }
         return found | ({"split": HELD_OUT} if self._source.divides else {})
 
-    def _pieces(self, split: str, limit: int) -> list[Piece]:
+    def _pieces(self, split: str, limit: int) -> list[TrainingExample]:
         """A split's replies; one without a factor that the model needs, or without room, is left out."""
         found, total = [], 0
         for example in islice(self._source.examples(split), self.recipe.data.limit):

@@ -62,7 +62,7 @@ def information_grid(analysis: Analysis) -> Grid:
         if found := table.information:
             share = "–" if found.share is None else f"{100 * found.share:.1f} %"
             interval = f"{found.low:.3f} to {found.high:.3f}"
-            cells = (f"{found.bits:.3f}", interval, f"{found.chance:.3f}", share, f"{table.total:,}")
+            cells = (f"{found.bits:.3f}", interval, f"{found.probability:.3f}", share, f"{table.total:,}")
             symbols = (SYMBOLS[table.pairing.given], SYMBOLS[table.pairing.of])
             rows.append((", ".join(symbols), table.pairing.whose, *cells))
     columns = ("X, Y", "in", "I(X; Y), bits", "95 %", "chance", "of H(Y)", "pairs")

@@ -82,7 +82,7 @@ class Information(Record):
     low: float
     """Lower end of the 95 % interval; never below 0."""
     high: float
-    chance: float
+    probability: float
     """What independent factors would show in a table of this size by chance: (rows − 1) (columns − 1) /
     (2 n ln 2), of those that occur (Miller 1955). A value near it means nothing."""
     share: float | None
@@ -181,10 +181,10 @@ def _information(
     bits = max(0.0, mutual_information(table))  # rounding can leave −1e-16
     low, high = np.quantile(samples - samples.mean() + bits, [0.025, 0.975])
     freedom = (np.count_nonzero(table.sum(axis=1)) - 1) * (np.count_nonzero(table.sum(axis=0)) - 1)
-    chance = float(freedom / (2 * len(cells) * np.log(2)))
+    probability = float(freedom / (2 * len(cells) * np.log(2)))
     uncertainty = entropy(table.sum(axis=0))
     share = bits / uncertainty if uncertainty > 0 else None
-    return Information(bits, max(0.0, float(low)), max(0.0, float(high)), chance, share)
+    return Information(bits, max(0.0, float(low)), max(0.0, float(high)), probability, share)
 
 
 def _values(factors: Factors, name: str) -> tuple[str, ...]:

@@ -181,7 +181,9 @@ def compare(
     kept = [reply for _, reply in known]
     pairs, left_out = [], []
     if kept:
-        chance = _Chance(Similarity([reply.text for reply in kept]), np.random.default_rng(seed), runs)
+        probability = _Probability(
+            Similarity([reply.text for reply in kept]), np.random.default_rng(seed), runs
+        )
     for emotion, places in groups.items():
         if not places:
             continue
@@ -189,7 +191,7 @@ def compare(
         if fault := _too_little(spoken_by, least):
             left_out.append((emotion, fault))
         else:
-            pairs.append(_pair(emotion, kept, spoken_by, chance))
+            pairs.append(_pair(emotion, kept, spoken_by, probability))
         advance(1)
     return Comparison(
         by,
@@ -261,7 +263,7 @@ def _too_little(spoken_by: Mapping[str, Sequence[int]], least: int) -> str:
 
 
 @dataclass(frozen=True)
-class _Chance:
+class _Probability:
     """Draws two random sets again and again."""
 
     similarity: Similarity
@@ -276,7 +278,7 @@ class _Chance:
 
 
 def _pair(
-    emotion: str, replies: Sequence[Said], spoken_by: Mapping[str, Sequence[int]], chance: _Chance
+    emotion: str, replies: Sequence[Said], spoken_by: Mapping[str, Sequence[int]], probability: _Probability
 ) -> Pair:
     (one, first), (other, second) = list(spoken_by.items())[:2]
     pool = sorted(place for places in spoken_by.values() for place in places)
@@ -287,6 +289,6 @@ def _pair(
         (len(first), len(second)),
         (talks[0], talks[1]),
         len(pool),
-        chance.similarity(first, second),
-        chance(pool, len(first), len(second)),
+        probability.similarity(first, second),
+        probability(pool, len(first), len(second)),
     )

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from listenwell.papers.rankers.parts import aligned
-from listenwell.rankers.base import Ranker, States, masked_max, masked_mean, masked_softmax
+from listenwell.rankers.base import RankingModel, States, masked_max, masked_mean, masked_softmax
 from listenwell.rankers.config import RankerConfig
 
 KERNEL, POOL = 3, 3
@@ -33,7 +33,7 @@ class AttentiveModule(torch.nn.Module):  # type: ignore[misc]
         return found
 
 
-class DAM(Ranker):
+class DAM(RankingModel):
     """Two images for each depth: words after self-attention, and after attention to the other text.
 
     The persona has images of its own, by the same weights, and its own last layer; the two scores are added.

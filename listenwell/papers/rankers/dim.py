@@ -9,7 +9,7 @@ import torch
 from torch.nn import functional
 
 from listenwell.papers.rankers.parts import Parts, bilstm
-from listenwell.rankers.base import Ranker, States, masked_softmax
+from listenwell.rankers.base import RankingModel, States, masked_softmax
 from listenwell.rankers.config import RankerConfig
 
 HIDDEN = 256
@@ -38,7 +38,7 @@ class Enhancement(torch.nn.Module):  # type: ignore[misc]
         return cast(torch.Tensor, functional.relu(alone + other + functional.linear(own * seen, of_product)))
 
 
-class DIM(Ranker):
+class DIM(RankingModel):
     """score = MLP([context; reply to the context; persona; reply to the persona]).
 
     Without a persona the last two are zeros. All texts share the BiLSTMs, as in the release.
@@ -77,7 +77,7 @@ class DIM(Ranker):
     def _matched(
         self, text: States, reply: torch.Tensor, whole: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Match all words of a text with those of every reply, and aggregate words into parts.
+        """Match all words of a text with those of every reply, and gather words into parts.
 
         Args:
             text: contexts or personas.

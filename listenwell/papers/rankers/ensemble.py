@@ -16,7 +16,7 @@ from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
 from listenwell.papers.rankers.likelihood import KINDS, Likelihood
 from listenwell.rankers.config import PRECISION
-from listenwell.rankers.scorer import RankerWitness, Witness
+from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import TORCH
 from listenwell.serialization import Record, build
 
@@ -36,24 +36,24 @@ class Ensemble:
 
     name = "ensemble"
 
-    def __init__(self, witnesses: Sequence[Witness], weights: Sequence[float]) -> None:
-        if not witnesses or len(witnesses) != len(weights):
-            raise InputError(f"{len(witnesses)} witnesses and {len(weights)} weights.", "Give one for each.")
-        self.witnesses, self.weights = tuple(witnesses), tuple(map(float, weights))
-        said = (f"{witness.key} {weight!r}" for witness, weight in zip(witnesses, self.weights, strict=True))
+    def __init__(self, scorers: Sequence[Scorer], weights: Sequence[float]) -> None:
+        if not scorers or len(scorers) != len(weights):
+            raise InputError(f"{len(scorers)} witnesses and {len(weights)} weights.", "Give one for each.")
+        self.scorers, self.weights = tuple(scorers), tuple(map(float, weights))
+        said = (f"{scorer.key} {weight!r}" for scorer, weight in zip(scorers, self.weights, strict=True))
         self.key = sha256("\n".join(said).encode()).hexdigest()
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """(contexts, replies) float32"""
         total = np.zeros((len(contexts), len(replies)), np.float32)
-        for witness, weight in zip(self.witnesses, self.weights, strict=True):
-            total += np.float32(weight) * witness.score(contexts, replies)
+        for scorer, weight in zip(self.scorers, self.weights, strict=True):
+            total += np.float32(weight) * scorer.score(contexts, replies)
         return total
 
 
-def load_witness(
+def load_scorer(
     folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
-) -> Witness:
+) -> Scorer:
     """Whatever a checkpoint holds: an ensemble, a ranker, or a generator that ranks by likelihood.
 
     Args:
@@ -67,14 +67,14 @@ def load_witness(
         return _load_ensemble(saved, weights, engine, precision)
     if saved.kind in KINDS:
         return Likelihood.load(saved.folder)
-    return RankerWitness.load(saved.folder, weights, engine, precision)
+    return RankerScorer.load(saved.folder, weights, engine, precision)
 
 
 def _load_ensemble(saved: Checkpoint, weights: Path | None, engine: str, precision: str) -> Ensemble:
     config = build(EnsembleConfig, saved.config())
     # Only what the checkpoint lists is a member: a name never leads out of its folder.
     folders = [saved.path(f"{name}/{MANIFEST}").parent for name, _ in config.members]
-    members = [load_witness(folder, weights, engine, precision) for folder in folders]
+    members = [load_scorer(folder, weights, engine, precision) for folder in folders]
     return Ensemble(members, [weight for _, weight in config.members])
 
 
@@ -98,10 +98,10 @@ def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 5
     weights = np.zeros(len(given))
     likelihood = _likelihood(given, weights, ridge)
     for _ in range(most):
-        chances = _chances(given, weights)
-        means = np.einsum("nc,knc->kn", chances, given)
+        probabilities = _probabilities(given, weights)
+        means = np.einsum("nc,knc->kn", probabilities, given)
         slope = (given[:, :, 0] - means).mean(axis=1) - ridge * weights
-        products = np.einsum("nc,knc,lnc->kl", chances, given, given) / given.shape[1]
+        products = np.einsum("nc,knc,lnc->kl", probabilities, given, given) / given.shape[1]
         curve = products - means @ means.T / given.shape[1] + ridge * np.eye(len(given))
         step = np.linalg.solve(curve, slope)
         # Far from the top a whole step leaps over it, and ever farther: it is halved until it climbs.
@@ -116,12 +116,12 @@ def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 5
     return found
 
 
-def _chances(given: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _probabilities(given: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The softmax over candidates: (contexts, candidates)."""
     logits = np.einsum("k,knc->nc", weights, given)
-    chances: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
-    return chances
+    probabilities: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    return probabilities
 
 
 def _likelihood(given: np.ndarray, weights: np.ndarray, ridge: float) -> float:

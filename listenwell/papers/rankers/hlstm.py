@@ -5,11 +5,11 @@ from typing import Any
 import torch
 
 from listenwell.papers.rankers.parts import Parts, bilstm
-from listenwell.rankers.base import Ranker, States, masked_mean
+from listenwell.rankers.base import RankingModel, States, masked_mean
 from listenwell.rankers.config import RankerConfig
 
 
-class HLSTM(Ranker):
+class HLSTM(RankingModel):
     """score = dot(mean(context, persona), reply), PEC's Tri-encoder on vectors of LSTMs.
 
     One BiLSTM reads each turn, persona sentence and reply; its last states are their vectors. A context is

@@ -43,7 +43,7 @@ class Likelihood:
     def load(cls, folder: Path, prior: float = 1.0) -> "Likelihood":
         """From the checkpoint of a generator that was trained with `alone` above 0.
 
-        A planned speaker is asked without a plan: it stands there for all plans together.
+        A planned generator is asked without a plan: it stands there for all plans together.
         """
         from listenwell.generators.vanilla import runtime_of
         from listenwell.runtime.engines import Engine

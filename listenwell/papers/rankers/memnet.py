@@ -3,10 +3,10 @@
 import torch
 
 from listenwell.papers.rankers.parts import Parts
-from listenwell.rankers.base import Ranker, States, masked_mean, masked_softmax
+from listenwell.rankers.base import RankingModel, States, masked_mean, masked_softmax
 
 
-class MemNet(Ranker):
+class MemNet(RankingModel):
     """q⁺ = q + Σ_i softmax_i(q · m_i) m_i, score = dot(q⁺, reply) (PEC §5.4's BERT+MemNet).
 
     q is the context's vector and m_i the i-th persona sentence's, means over states as in the bi-encoder; the

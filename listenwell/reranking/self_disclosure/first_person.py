@@ -6,7 +6,7 @@ A small grammar over words, not a model: every decision can be read here, its wo
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from listenwell.reranking.self_disclosure import lexicon as life
+from listenwell.reranking.self_disclosure import lexicon
 
 KINDS = RELATIVE, PET, POSSESSION, PAST, EXPERIENCE, STATE, HABIT = (
     "relative",
@@ -67,7 +67,7 @@ class _Sentence:
     def before(self, at: int) -> list[str]:
         """The words of the clause before this one."""
         first = at
-        while not self.ends(first - 1) and self[first] not in life.BREAKS:
+        while not self.ends(first - 1) and self[first] not in lexicon.BREAKS:
             first -= 1
         return [self[place] for place in range(first, at)]
 
@@ -75,45 +75,45 @@ class _Sentence:
 def _my(words: _Sentence, at: int) -> Found | None:
     """my wife, my old dog, my car; not my goodness, nor my friend as a form of address."""
     head = at + 1
-    while (words[head] in life.QUALITIES or words[head].isdigit()) and not words.ends(head + 1):
+    while (words[head] in lexicon.QUALITIES or words[head].isdigit()) and not words.ends(head + 1):
         head += 1
     if words[head] in ("is", "was") and head > at + 1:  # my first is on the way
         head -= 1
     noun, before = words[head].removesuffix("'s"), words.before(at)
-    if words.ends(head) or noun in life.NO_POSSESSION or before[-2:-1] == ["if"]:
+    if words.ends(head) or noun in lexicon.NO_POSSESSION or before[-2:-1] == ["if"]:
         return None
-    if before[-1:] in (["were"], ["be"]) or (noun in life.ADDRESSED and _addresses(words, at, head)):
+    if before[-1:] in (["were"], ["be"]) or (noun in lexicon.ADDRESSED and _addresses(words, at, head)):
         return None
     if noun == "experience":
         return Found(EXPERIENCE, at, head + 1)
-    kind = RELATIVE if noun in life.RELATIVES else PET if noun in life.PETS else POSSESSION
+    kind = RELATIVE if noun in lexicon.RELATIVES else PET if noun in lexicon.PETS else POSSESSION
     return Found(kind, at, head + 1, head)
 
 
 def _addresses(words: _Sentence, at: int, head: int) -> bool:
     """Whether "my friend" is said to the other person: it ends a clause and nothing governs it."""
-    return words.ends(head + 1) and words[at - 1] not in life.GOVERNING
+    return words.ends(head + 1) and words[at - 1] not in lexicon.GOVERNING
 
 
 def _our(words: _Sentence, at: int) -> Found | None:
     found = _my(words, at)
     about = words[found.about] if found and found.about else ""
-    return found if about in life.RELATIVES | life.PETS | life.HOME else None
+    return found if about in lexicon.RELATIVES | lexicon.PETS | lexicon.HOME else None
 
 
 def _mine(words: _Sentence, at: int) -> Found | None:
     """mine is ten, a friend of mine; not a gold mine."""
-    return None if words[at - 1] in life.NO_MINE else Found(POSSESSION, max(0, at - 1), at + 1)
+    return None if words[at - 1] in lexicon.NO_MINE else Found(POSSESSION, max(0, at - 1), at + 1)
 
 
 def _i(words: _Sentence, at: int) -> Found | None:
     before = words.before(at)
-    if before[-1:] and before[-1] in life.ASKING:  # did i; but "so did i" tells the same of oneself
+    if before[-1:] and before[-1] in lexicon.ASKING:  # did i; but "so did i" tells the same of oneself
         told = before[-2:-1] in (["so"], ["neither"], ["as"]) and before[-1] in ("did", "have")
         return Found(EXPERIENCE, at - 2, at + 1) if told else None
-    if life.HYPOTHETICAL & set(before):
+    if lexicon.HYPOTHETICAL & set(before):
         return None
-    verb = words.after(at + 1, life.ADVERBS)
+    verb = words.after(at + 1, lexicon.ADVERBS)
     if words[verb] in _VERBS:
         return _VERBS[words[verb]](words, at, verb)
     return _other_verb(words, at, verb)
@@ -121,28 +121,28 @@ def _i(words: _Sentence, at: int) -> Found | None:
 
 def _other_verb(words: _Sentence, at: int, verb: int) -> Found | None:
     """i lost my way, i live here, i always forget; not i told you, i always liked those."""
-    usually = life.USUALLY & set(words.next(at + 1, verb - at - 1))
-    tastes = usually and (words.ends(verb) or words[verb] in life.THINKING | life.OPINION)
+    usually = lexicon.USUALLY & set(words.next(at + 1, verb - at - 1))
+    tastes = usually and (words.ends(verb) or words[verb] in lexicon.THINKING | lexicon.OPINION)
     if tastes or words[verb + 1] in ("you", "your"):  # what is done to "you" is of this talk
         return None
     if _is_past(words[verb]):
         return Found(PAST, at, verb + 1)
-    return Found(HABIT, at, verb + 1) if usually or words[verb] in life.HABITS else None
+    return Found(HABIT, at, verb + 1) if usually or words[verb] in lexicon.HABITS else None
 
 
 def _is_past(word: str) -> bool:
-    return word not in life.THINKING and (word in life.PAST or (word.endswith("ed") and len(word) > 4))
+    return word not in lexicon.THINKING and (word in lexicon.PAST or (word.endswith("ed") and len(word) > 4))
 
 
 def _have(words: _Sentence, at: int, verb: int) -> Found | None:
     """i have two kids, i have been there; not i have heard, no idea, to say."""
-    rest = words.after(verb + 1, life.ADVERBS)
+    rest = words.after(verb + 1, lexicon.ADVERBS)
     word, denied = words[rest], "not" in words.next(verb + 1, rest - verb - 1)
     if words.ends(rest) or word in ("too", "either"):
         answers = denied or word in ("too", "either") or words[at - 1] in ("yes", "yeah", "yep")
         return Found(EXPERIENCE, at, rest + (word in ("too", "either"))) if answers else None
     if word == "to":
-        busy = words[rest + 1] in life.DUTIES and words[rest + 2] != "sure"
+        busy = words[rest + 1] in lexicon.DUTIES and words[rest + 2] != "sure"
         return Found(HABIT, at, rest + 2) if busy else None
     return _thing_had(words, at, rest)
 
@@ -150,34 +150,34 @@ def _have(words: _Sentence, at: int, verb: int) -> Found | None:
 def _thing_had(words: _Sentence, at: int, rest: int) -> Found | None:
     """What stands after "i have": a thing, or something done."""
     word, clause = words[rest], words.next(rest + 1, 4)
-    if word in life.THOUGHT or clause[:1] in (["you"], ["your"]):
+    if word in lexicon.THOUGHT or clause[:1] in (["you"], ["your"]):
         return None
-    if word != "got" and (word in life.PARTICIPLES or (word.endswith("ed") and len(word) > 4)):
-        saying = word == "been" and clause and clause[0] in life.BEEN_SAYING
+    if word != "got" and (word in lexicon.PARTICIPLES or (word.endswith("ed") and len(word) > 4)):
+        saying = word == "been" and clause and clause[0] in lexicon.BEEN_SAYING
         return None if saying else Found(EXPERIENCE, at, rest + 1)
     no_matter = word == "no" and clause[:1] in (["problem"], ["problems"], ["choice"], ["love"])
     must = word == "got" and clause[:1] in (["to"], ["ta"])
-    if no_matter or must or life.NOTHING_HAD & {word, *clause} or word in ("your", "all"):
+    if no_matter or must or lexicon.NOTHING_HAD & {word, *clause} or word in ("your", "all"):
         return None
     return Found(POSSESSION, at, rest + 1)
 
 
 def _had(words: _Sentence, at: int, verb: int) -> Found | None:
     """i had a similar thing; not i had no idea, i had to laugh."""
-    rest = words.after(verb + 1, life.ADVERBS)
+    rest = words.after(verb + 1, lexicon.ADVERBS)
     clause = words.next(rest, 4)
-    nothing = life.NOTHING_HAD & set(clause) or words[rest] in life.THINKING or words.ends(rest)
-    if nothing or (words[rest] == "to" and words[rest + 1] in life.REACTIONS):
+    nothing = lexicon.NOTHING_HAD & set(clause) or words[rest] in lexicon.THINKING or words.ends(rest)
+    if nothing or (words[rest] == "to" and words[rest + 1] in lexicon.REACTIONS):
         return None
     return Found(EXPERIENCE, at, rest + 1)
 
 
 def _was(words: _Sentence, at: int, verb: int) -> Found | None:
     """i was bullied, when i was young; not i was just wondering, i was so happy to hear it."""
-    rest = words.after(verb + 1, life.ADVERBS | {"so", "very", "too"})
+    rest = words.after(verb + 1, lexicon.ADVERBS | {"so", "very", "too"})
     clause = words.next(rest, 5)
     told = bool({"hear", "you", "your", "read", "reading"} & set(clause))
-    if words.ends(rest) or words[rest] in life.SAYING or told:
+    if words.ends(rest) or words[rest] in lexicon.SAYING or told:
         return None
     if words[rest] in ("going", "about") and words[rest + 1] == "to":
         return None
@@ -188,8 +188,8 @@ def _was(words: _Sentence, at: int, verb: int) -> Found | None:
 def _did(words: _Sentence, at: int, verb: int) -> Found | None:
     """i did that once, i did not sleep; not i did not know."""
     if words[verb + 1] == "not":
-        done = words.after(verb + 2, life.ADVERBS)
-        told = words.ends(done) or words[done] in life.OPINION or words[done + 1] in ("you", "your")
+        done = words.after(verb + 2, lexicon.ADVERBS)
+        told = words.ends(done) or words[done] in lexicon.OPINION or words[done + 1] in ("you", "your")
         return None if told else Found(PAST, at, done + 1)
     if words.next(at - 2, 1) == ["is"] and words[at - 1] == "what":  # that is what i did
         return Found(EXPERIENCE, at - 1, verb + 1)
@@ -199,10 +199,10 @@ def _did(words: _Sentence, at: int, verb: int) -> Found | None:
 
 def _do(words: _Sentence, at: int, verb: int) -> Found | None:
     """i do that too, i do not have kids; not i do not know."""
-    rest = words.after(verb + 1, life.ADVERBS)
+    rest = words.after(verb + 1, lexicon.ADVERBS)
     if words[rest] == "have":
         return _have(words, at, rest)
-    if words[rest] in life.HABITS:
+    if words[rest] in lexicon.HABITS:
         return Found(HABIT, at, rest + 1)
     same = words[rest] in ("that", "it", "this") or words.next(rest, 2) == ["the", "same"]
     return Found(HABIT, at, rest + 1) if same and rest == verb + 1 else None
@@ -220,7 +220,7 @@ def _remember(words: _Sentence, at: int, verb: int) -> Found | None:
 def _get(words: _Sentence, at: int, verb: int) -> Found | None:
     """i get nervous too; not i get it."""
     rest = words[verb + 1]
-    understood = rest in life.UNDERSTOOD or (
+    understood = rest in lexicon.UNDERSTOOD or (
         rest == "that" and words[verb + 2] not in ("way", "too", "feeling")
     )
     to_come = rest in ("married", "to")
@@ -235,18 +235,18 @@ def _miss(words: _Sentence, at: int, verb: int) -> Found | None:
 def _know(words: _Sentence, at: int, verb: int) -> Found | None:
     """i know someone who; not i know how you feel."""
     who = words.after(verb + 1, frozenset({"a", "an", "of", "quite"}))
-    known = words[who] in life.SOMEONE and words[verb + 1] != "of"
+    known = words[who] in lexicon.SOMEONE and words[verb + 1] != "of"
     return Found(RELATIVE, at, who + 1) if known else None
 
 
 def _am(words: _Sentence, at: int, verb: int) -> Found | None:
     """i am a nurse, i am from texas; not i am sorry."""
-    rest = words.after(verb + 1, life.ADVERBS | {"so", "very", "too", "currently"})
+    rest = words.after(verb + 1, lexicon.ADVERBS | {"so", "very", "too", "currently"})
     word, following = words[rest], words.next(rest + 1, 3)
     if word in ("a", "an"):
-        said = not following or bool(life.NO_TRADE & set(following))
+        said = not following or bool(lexicon.NO_TRADE & set(following))
     elif word == "in":
-        said = not following or following[0] in life.MOODS
+        said = not following or following[0] in lexicon.MOODS
     elif word == "the":
         said = following[:1] not in (["same"], ["oldest"], ["youngest"], ["only"], ["middle"])
     elif word == "from":
@@ -261,20 +261,21 @@ def _am(words: _Sentence, at: int, verb: int) -> Found | None:
         said = following[:1] not in (["that"], ["to"])
     else:
         aged = word.isdigit() and (not following or following[0] in ("years", "year", "and", "now"))
-        said = not (aged or word in life.STATES | life.LIVING) or "you" in following[:1]
+        said = not (aged or word in lexicon.STATES | lexicon.LIVING) or "you" in following[:1]
     return None if said else Found(STATE, at, rest + 1 + bool(following))
 
 
 def _we(words: _Sentence, at: int) -> Found | None:
     """we had a dog; not we all have our days, nor if we."""
     before = set(words.before(at))
-    verb = words.after(at + 1, life.ADVERBS)
+    verb = words.after(at + 1, lexicon.ADVERBS)
     word, following = words[verb], words.next(verb + 1, 2)
-    if life.HYPOTHETICAL & before or "you" in before or "all" in following[:1]:
+    if lexicon.HYPOTHETICAL & before or "you" in before or "all" in following[:1]:
         return None
     if word == "have":
         had = following[:1] and (
-            following[0] in life.COUNTED or following[0] in life.RELATIVES | life.PETS | {"been", "had"}
+            following[0] in lexicon.COUNTED
+            or following[0] in lexicon.RELATIVES | lexicon.PETS | {"been", "had"}
         )
         return Found(POSSESSION, at, verb + 2) if had else None
     past = _is_past(word) or (word in ("had", "were") and following[:1] not in (["talking"], ["you"]))
@@ -282,7 +283,7 @@ def _we(words: _Sentence, at: int) -> Found | None:
         return Found(PAST, at, verb + 1)
     return (
         Found(STATE, at, verb + 2)
-        if word == "are" and following[:1] and following[0] in life.LIVING
+        if word == "are" and following[:1] and following[0] in lexicon.LIVING
         else None
     )
 
@@ -291,7 +292,7 @@ def _me(words: _Sentence, at: int) -> Found | None:
     """it happened to me, it took me years, she told me."""
     before = words[at - 1]
     if before == "to" and words[at - 2] in ("happened", "happens", "happening", "happen"):
-        if life.HYPOTHETICAL & set(words.before(at)):
+        if lexicon.HYPOTHETICAL & set(words.before(at)):
             return None
         return Found(EXPERIENCE, at - 2, at + 1)
     if before == "for" and words[at - 2] == "worked":
@@ -299,7 +300,7 @@ def _me(words: _Sentence, at: int) -> Found | None:
     if before == "took" and words.ends(at + 1) is False and words[at + 1] not in ("by", "back", "to"):
         return Found(EXPERIENCE, at - 1, at + 1)
     would = {"would", "could"} & set(words.before(at))
-    return Found(EXPERIENCE, at - 1, at + 1) if before in life.DONE_TO_ONE and not would else None
+    return Found(EXPERIENCE, at - 1, at + 1) if before in lexicon.DONE_TO_ONE and not would else None
 
 
 def _alone(words: _Sentence, at: int) -> Found | None:

@@ -41,7 +41,7 @@ def claims(reply: str) -> tuple[Claim, ...]:
     return tuple(kept)
 
 
-def invented(reply: str, persona: Iterable[str] = ()) -> tuple[Claim, ...]:
+def unsupported_disclosure(reply: str, persona: Iterable[str] = ()) -> tuple[Claim, ...]:
     """The claims that no line of the persona supports: one that speaks of the same thing.
 
     Args:
@@ -64,7 +64,11 @@ def invented_rate(replies: Sequence[str], personas: Sequence[Sequence[str]] | No
     held = personas if personas is not None else [()] * len(replies)
     if len(held) != len(replies):
         raise InputError(f"{len(replies)} replies and {len(held)} personas.", "Give one for each reply.")
-    return 100 * sum(bool(invented(*pair)) for pair in zip(replies, held, strict=True)) / len(replies)
+    return (
+        100
+        * sum(bool(unsupported_disclosure(*pair)) for pair in zip(replies, held, strict=True))
+        / len(replies)
+    )
 
 
 def _about(one: Found, given: Sequence[Word]) -> tuple[str, ...]:

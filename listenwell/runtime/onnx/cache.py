@@ -17,7 +17,7 @@ from listenwell.errors import InputError, WeightsError
 from listenwell.files import cache_folder, one_at_a_time, recover
 from listenwell.progress import progress
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, VOICE, WHOLE
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT, WHOLE
 from listenwell.runtime.onnx import bert
 from listenwell.runtime.onnx.bert import BertShape, build_bert
 from listenwell.runtime.onnx.graph import GRAPH, PRECISIONS, WEIGHTS, Graph
@@ -32,11 +32,11 @@ from listenwell.runtime.torch_engine import ADDED_TOKENS
 if TYPE_CHECKING:
     import numpy as np
 
-GRAPH_VERSION = 3
+GRAPH_VERSION = 4
 """Part of the cache key: raise it when graphs of the same weights come out differently."""
 KIND = "onnx"
 _FILES = ("config.json", WHOLE, "tokenizer.json")
-_ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER, ADDED_TOKENS, VOICE, "tokenizer.json")
+_ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER, ADDED_TOKENS, SOFT_PROMPT, "tokenizer.json")
 
 
 @dataclass(frozen=True)
@@ -57,15 +57,15 @@ class Ingredients:
             )
 
     @property
-    def voice(self) -> Path | None:
+    def soft_prompt(self) -> Path | None:
         """The file with what can be read and not said, if there is one."""
-        file = (self.adapter or self.weights) / VOICE
+        file = (self.adapter or self.weights) / SOFT_PROMPT
         return file if file.is_file() else None
 
     def key(self) -> str:
         """Names weights, adapter, settings and versions."""
         files = [self.weights] if self.weights.is_file() else [self.weights / name for name in _FILES]
-        files += [self.voice] if self.voice and self.adapter is None else []
+        files += [self.soft_prompt] if self.soft_prompt and self.adapter is None else []
         if self.adapter is not None:
             files += [file for name in _ADAPTER_FILES if (file := self.adapter / name).is_file()]
         for file in files:
@@ -143,8 +143,8 @@ def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
     with Graph(folder, ingredients.precision, bert.BLOCK if kind == "bert" else BLOCK) as graph:
         try:
             if kind == "llama":
-                voice = Tensors(ingredients.voice)["rows"] if ingredients.voice else None
-                notes = _llama(graph, config, weights, folder, voice)
+                soft_prompt = Tensors(ingredients.soft_prompt)["rows"] if ingredients.soft_prompt else None
+                notes = _llama(graph, config, weights, folder, soft_prompt)
             elif kind == "bert":
                 notes = _bert(graph, config, weights)
             else:
@@ -159,7 +159,7 @@ def _llama(
     config: dict[str, Any],
     weights: Mapping[str, "np.ndarray"],
     folder: Path,
-    voice: "np.ndarray | None",
+    soft_prompt: "np.ndarray | None",
 ) -> dict[str, str]:
     shape = LlamaShape.of(config)
     rounded = graph.precision != "fp32"
@@ -168,8 +168,8 @@ def _llama(
             tokens = sample_tokens(Vocabulary.from_folder(folder))[: shape.positions]
             weights = Smoothed(shape, weights, tokens, advance)
             shape = weights.shape
-        build_llama(graph, shape, weights, advance, voice)
-    return {**shape.notes(), "voice": str(0 if voice is None else len(voice))}
+        build_llama(graph, shape, weights, advance, soft_prompt)
+    return {**shape.notes(), "soft_prompt": str(0 if soft_prompt is None else len(soft_prompt))}
 
 
 def _bert(graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:

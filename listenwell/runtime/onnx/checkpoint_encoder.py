@@ -46,7 +46,7 @@ def runs_on_onnx(folder: Path) -> bool:
     return True
 
 
-def load_light_encoder(
+def load_checkpoint_encoder(
     saved: Checkpoint,
     base: Path,
     precision: str,

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from listenwell.errors import InputError
-from listenwell.runtime.base import Likeliest, likeliest_of
+from listenwell.runtime.base import TopTokens, top_tokens_of
 from listenwell.runtime.onnx.model import OnnxModel
-from listenwell.runtime.onnx.state import Branches, Cache, Rows
+from listenwell.runtime.onnx.state import Branches, Cache, PackedRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,7 @@ ROOM = 64
 SCORED = 256
 """Tokens whose successors' scores are in memory at once: 50 MB for a vocabulary of 49,152."""
 BRANCHED = 2304
-"""Tokens of branches that are in memory at once: 106 MB for the shipped speaker, four of its longest
+"""Tokens of branches that are in memory at once: 106 MB for the shipped generator, four of its longest
 prompts; short ones are read on all together."""
 SPARE = 128
 """Tokens of a branch up to which the memory of all is kept for the next ones, at most 106 MB: to fill new
@@ -29,7 +29,7 @@ class _Read(NamedTuple):
     """What the graph says of tokens that were asked about."""
 
     logits: "np.ndarray"  # (kept, vocabulary)
-    middles: "np.ndarray"  # (kept, width)
+    hidden_states: "np.ndarray"  # (kept, width)
 
 
 class OnnxRuntime(OnnxModel):
@@ -41,20 +41,20 @@ class OnnxRuntime(OnnxModel):
             int(self._notes[name]) for name in ("layers", "key_heads", "head_width")
         )
         shapes = {output.name: output.shape for output in self._session.get_outputs()}
-        self._words, self._states = (int(shapes[name][1]) for name in ("logits", "middles"))
+        self._words, self._states = (int(shapes[name][1]) for name in ("logits", "hidden_states"))
         self.context_length = int(self._notes["positions"])
-        self.voice = tuple(range(self._words, self._words + int(self._notes.get("voice", 0))))
+        self.soft_prompt = tuple(range(self._words, self._words + int(self._notes.get("soft_prompt", 0))))
         self._spare: list[np.ndarray] = []
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
         return self.vocabulary.encode(text)
 
-    def prefill(self, tokens: Sequence[int]) -> Rows:
+    def prefill(self, tokens: Sequence[int]) -> PackedRows:
         """Read a prompt: a state of one row."""
         return self.prefill_many([tokens])
 
-    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> Rows:
+    def prefill_many(self, prompts: Sequence[Sequence[int]]) -> PackedRows:
         """Read several prompts at once, a row each; what fills up the shorter ones is written over later."""
         import numpy as np
 
@@ -65,19 +65,19 @@ class OnnxRuntime(OnnxModel):
         cache, numbers = self._room(len(rows), rows.shape[1] + ROOM), np.arange(len(rows))
         read = self._run(cache, range(len(rows)), rows, lengths, numbers * rows.shape[1] + lengths - 1)
         cache.filled = lengths.tolist()
-        return Rows(cache, 0, numbers, lengths, *read)
+        return PackedRows(cache, 0, numbers, lengths, *read)
 
-    def join(self, states: Sequence[Rows | Branches]) -> Rows:
+    def join(self, states: Sequence[PackedRows | Branches]) -> PackedRows:
         """The rows of several states as one; they may have read different numbers of tokens."""
         return self._gathered([(state, row) for state in states for row in range(len(state.lengths))], ROOM)
 
     @overload
-    def pick(self, state: Rows, rows: Sequence[int]) -> Rows: ...
+    def pick(self, state: PackedRows, rows: Sequence[int]) -> PackedRows: ...
 
     @overload
     def pick(self, state: Branches, rows: Sequence[int]) -> Branches: ...
 
-    def pick(self, state: Rows | Branches, rows: Sequence[int]) -> Rows | Branches:
+    def pick(self, state: PackedRows | Branches, rows: Sequence[int]) -> PackedRows | Branches:
         """A state of these rows, which can be repeated, reordered or left out; the given one stays."""
         import numpy as np
 
@@ -88,11 +88,11 @@ class OnnxRuntime(OnnxModel):
             places = state.places[numbers]
             # Rows that were dropped are read on for nothing; where most were, the others move together.
             if 2 * len(places) > places[-1] - places[0]:
-                kept = (part[numbers] for part in (state.lengths, state.logits, state.middles))
-                return Rows(state.cache, state.version, places, *kept)
+                kept = (part[numbers] for part in (state.lengths, state.logits, state.hidden_states))
+                return PackedRows(state.cache, state.version, places, *kept)
         return self._gathered([(state, row) for row in numbers.tolist()], ROOM)
 
-    def step(self, state: Rows | Branches, tokens: Sequence[Sequence[int]]) -> Rows:
+    def step(self, state: PackedRows | Branches, tokens: Sequence[Sequence[int]]) -> PackedRows:
         """Read more tokens in every row, as many in each; the given state can still be used."""
         import numpy as np
 
@@ -106,34 +106,34 @@ class OnnxRuntime(OnnxModel):
         return self._read(state, rows, scored=True)
 
     def branch(
-        self, state: Rows | Branches, rows: Sequence[int], tokens: Sequence[Sequence[int]]
-    ) -> Rows | Branches:
+        self, state: PackedRows | Branches, rows: Sequence[int], tokens: Sequence[Sequence[int]]
+    ) -> PackedRows | Branches:
         """What `step` after `pick` gives, for a look ahead: few rows are in memory at once."""
         import numpy as np
 
         numbers = np.asarray(rows, np.int64)
-        if isinstance(state, Rows):
+        if isinstance(state, PackedRows):
             if _rises(numbers):
                 return self.step(self.pick(state, rows), tokens)
             nothing = np.empty((len(numbers), self._layers, 2, self._heads, 0, self._width), np.float32)
-            grown = Branches(state, numbers, nothing, state.logits[numbers], state.middles[numbers])
+            grown = Branches(state, numbers, nothing, state.logits[numbers], state.hidden_states[numbers])
         else:
             grown = state.picked(numbers)
         return self._branched(grown, np.asarray(tokens, np.int64))
 
-    def logits(self, state: Rows | Branches) -> "np.ndarray":
+    def logits(self, state: PackedRows | Branches) -> "np.ndarray":
         """Scores of the next token: float32, (rows, vocabulary)."""
         return state.logits
 
-    def likeliest(self, state: Rows | Branches, count: int) -> Likeliest:
+    def likeliest(self, state: PackedRows | Branches, count: int) -> TopTokens:
         """The next tokens with the highest scores, as many in every row."""
-        return likeliest_of(state.logits, count)
+        return top_tokens_of(state.logits, count)
 
-    def middles(self, state: Rows | Branches) -> "np.ndarray":
+    def hidden_states(self, state: PackedRows | Branches) -> "np.ndarray":
         """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
-        return state.middles
+        return state.hidden_states
 
-    def mean_middles(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
         import numpy as np
 
@@ -147,9 +147,9 @@ class OnnxRuntime(OnnxModel):
             for place in range(0, len(reply), SCORED):
                 part = np.asarray([reply[place : place + SCORED]], np.int64)
                 end = before + place + part.shape[1]
-                found[number] += self._run(cache, range(1), part, end, np.arange(part.shape[1])).middles.sum(
-                    0
-                )
+                found[number] += self._run(
+                    cache, range(1), part, end, np.arange(part.shape[1])
+                ).hidden_states.sum(0)
         found /= np.maximum(1, [[len(reply)] for reply in replies])
         return found
 
@@ -171,12 +171,14 @@ class OnnxRuntime(OnnxModel):
         first = self._run(cache, range(1), start, before, before - 1).logits
         for number, reply in enumerate(replies):
             tokens = np.asarray([reply], np.int64)
-            found[number] = _log_chances(first.copy(), tokens[0, :1])[0]
+            found[number] = _log_probabilities(first.copy(), tokens[0, :1])[0]
             for place in range(0, len(reply) - 1, SCORED):
                 part = tokens[:, place : min(place + SCORED, len(reply) - 1)]
                 end = before + place + part.shape[1]
                 scores = self._run(cache, range(1), part, end, np.arange(part.shape[1])).logits
-                found[number] += _log_chances(scores, tokens[0, place + 1 : place + 1 + len(scores)]).sum()
+                found[number] += _log_probabilities(
+                    scores, tokens[0, place + 1 : place + 1 + len(scores)]
+                ).sum()
         return found
 
     def log_likelihoods_each(
@@ -186,11 +188,11 @@ class OnnxRuntime(OnnxModel):
         return [self.log_likelihoods(prompt, replies) for prompt, replies in asked]
 
     @property
-    def together(self) -> int:
+    def batch_size(self) -> int:
         """How many dialogues it likes to be asked about at once: memory counts more than calls."""
         return 1
 
-    def _read(self, state: Rows, tokens: "np.ndarray", scored: bool) -> Rows:
+    def _read(self, state: PackedRows, tokens: "np.ndarray", scored: bool) -> PackedRows:
         """Read on from a state, in its own memory where that is free."""
         import numpy as np
 
@@ -210,7 +212,7 @@ class OnnxRuntime(OnnxModel):
         read = self._run(cache, span, given, ends, kept)
         for place, length in zip(state.places.tolist(), lengths.tolist(), strict=True):
             cache.filled[place] = length
-        return Rows(cache, version, state.places, lengths, *read)
+        return PackedRows(cache, version, state.places, lengths, *read)
 
     def _branched(self, state: Branches, tokens: "np.ndarray") -> Branches:
         """Branches, longer by some tokens; portion by portion in the same memory."""
@@ -223,7 +225,7 @@ class OnnxRuntime(OnnxModel):
         size = -(-count // portions)
         cache, held = self._room(size, room, spare=True), [-1] * size
         logits = np.empty((count, self._words), np.float32)
-        middles = np.empty((count, self._states), np.float32)
+        hidden_states = np.empty((count, self._states), np.float32)
         old = state.tails.shape[4]
         tails = np.empty((*state.tails.shape[:4], old + more, self._width), np.float32)
         for first in range(0, count, size):
@@ -238,15 +240,15 @@ class OnnxRuntime(OnnxModel):
                 kept = np.arange(len(rows) if column + 1 == more else 0)
                 given, ends = tokens[part, column : column + 1], before[part] + column + 1
                 read = self._run(cache, range(len(rows)), given, ends, kept)
-            logits[part], middles[part] = read
+            logits[part], hidden_states[part] = read
             for place, row in enumerate(rows):
                 end = int(before[row]) + more
                 tails[row] = cache.values[:, :, place, :, end - old - more : end]
         if room <= SPARE:
             self._spare[:] = [np.asarray(cache.values.base)]
-        return Branches(state.trunk, state.parents, tails, logits, middles)
+        return Branches(state.trunk, state.parents, tails, logits, hidden_states)
 
-    def _gathered(self, rows: Sequence[tuple[Rows | Branches, int]], room: int) -> Rows:
+    def _gathered(self, rows: Sequence[tuple[PackedRows | Branches, int]], room: int) -> PackedRows:
         """Rows of states, copied to a cache of their own with so much room behind the longest."""
         import numpy as np
 
@@ -255,8 +257,8 @@ class OnnxRuntime(OnnxModel):
         for place, (state, row) in enumerate(rows):
             state.copy(row, cache, place)
         logits = np.stack([state.logits[row] for state, row in rows])
-        middles = np.stack([state.middles[row] for state, row in rows])
-        return Rows(cache, 0, np.arange(len(rows)), lengths, logits, middles)
+        hidden_states = np.stack([state.hidden_states[row] for state, row in rows])
+        return PackedRows(cache, 0, np.arange(len(rows)), lengths, logits, hidden_states)
 
     def _room(self, rows: int, length: int, spare: bool = False) -> Cache:
         """An empty cache; in memory that is free already, if that is asked for and enough."""
@@ -319,7 +321,7 @@ def _rises(rows: "np.ndarray") -> bool:
     return bool((rows[1:] > rows[:-1]).all())
 
 
-def _log_chances(logits: "np.ndarray", tokens: "np.ndarray") -> "np.ndarray":
+def _log_probabilities(logits: "np.ndarray", tokens: "np.ndarray") -> "np.ndarray":
     """log softmax of some scores at a token each: (n,) float32; the scores are spent."""
     import numpy as np
 

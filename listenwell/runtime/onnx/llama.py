@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import WeightsError
-from listenwell.runtime.base import middle_layer
+from listenwell.runtime.base import probe_layer
 from listenwell.runtime.onnx.graph import MICROSOFT, Graph
 
 if TYPE_CHECKING:
@@ -74,14 +74,14 @@ def build_llama(
     shape: LlamaShape,
     weights: Mapping[str, "np.ndarray"],
     advance: Callable[[int], None] = lambda count: None,
-    voice: "np.ndarray | None" = None,
+    soft_prompt: "np.ndarray | None" = None,
 ) -> None:
     """Write a Llama's graph.
 
     Inputs: tokens (rows, more) int64; last (rows,) int32, the place of each row's last token counted from the
     row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat places of the
     tokens whose successors are wanted; and past keys and values of each layer, (rows, key heads, room, head
-    width). Outputs: logits (scores, vocabulary), middles (scores, width), the states of the same tokens after
+    width). Outputs: logits (scores, vocabulary), hidden_states (scores, width), the states of the same tokens after
     `middle_layer` layers, and the same keys and values with the new tokens' after each row's old ones. The
     room can be larger than what is filled, and the outputs can be the inputs' own memory.
 
@@ -92,7 +92,7 @@ def build_llama(
         advance: is told of each layer that is done.
         voice: (more tokens, width), numbered after the vocabulary: they can be read, and have no logits.
     """
-    _Llama(graph, shape, weights, voice).build(advance)
+    _Llama(graph, shape, weights, soft_prompt).build(advance)
 
 
 def cache_names(layer: int) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -121,7 +121,7 @@ class _Llama:
     graph: Graph
     shape: LlamaShape
     weights: Mapping[str, "np.ndarray"]
-    voice: "np.ndarray | None"
+    soft_prompt: "np.ndarray | None"
 
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it; the residual stream runs through the layers, its norm is what they read."""
@@ -138,7 +138,7 @@ class _Llama:
         ]
         kept = graph.input("kept", "INT64", ["scores"])
         table = self.weights[EMBEDDING]
-        read = table if self.voice is None else np.concatenate([table, self.voice])
+        read = table if self.soft_prompt is None else np.concatenate([table, self.soft_prompt])
         stream = graph.lookup(tokens, EMBEDDING, read)
         normed = graph.node(
             "SimplifiedLayerNormalization",
@@ -153,16 +153,18 @@ class _Llama:
             attended = self._attended(normed, layer, shared)
             normed, stream = self._added(stream, attended, f"{prefix}.post_attention_layernorm")
             normed, stream = self._added(stream, self._fed_forward(normed, f"{prefix}.mlp"), after)
-            if layer + 1 == middle_layer(shape.layers):
-                middle = stream
+            if layer + 1 == probe_layer(shape.layers):
+                hidden_state = stream
             advance(1)
         flat = graph.constant("flat", np.array([-1, shape.width]))
-        halfway = graph.node("Reshape", [middle, flat], ["halfway"])
-        graph.node("Gather", [halfway, kept], ["middles"])
-        graph.output("middles", "FLOAT", ["scores", shape.width])
+        halfway = graph.node("Reshape", [hidden_state, flat], ["halfway"])
+        graph.node("Gather", [halfway, kept], ["hidden_states"])
+        graph.output("hidden_states", "FLOAT", ["scores", shape.width])
         states = graph.node("Reshape", [normed, flat], ["states"])
         chosen = graph.node("Gather", [states, kept], ["chosen"])
-        if graph.precision == "fp32" and shape.tied and self.voice is None:  # one table in memory for both
+        if (
+            graph.precision == "fp32" and shape.tied and self.soft_prompt is None
+        ):  # one table in memory for both
             graph.node("Gemm", [chosen, EMBEDDING], ["logits"], transB=1)
         else:
             graph.linear(chosen, "lm_head", table if shape.tied else self.weights[OUTPUT], out="logits")

@@ -32,8 +32,8 @@ def sample_tokens(vocabulary: Vocabulary) -> list[int]:
             start, end = vocabulary.special("<|im_start|>"), vocabulary.special("<|im_end|>")
         except WeightsError:
             return vocabulary.encode(SAMPLE)
-        speaker = ("user", "assistant")[number % 2]
-        tokens += [start, *vocabulary.encode(f"{speaker}\n{line}"), end, *vocabulary.encode("\n")]
+        generator = ("user", "assistant")[number % 2]
+        tokens += [start, *vocabulary.encode(f"{generator}\n{line}"), end, *vocabulary.encode("\n")]
     return tokens
 
 

@@ -61,7 +61,7 @@ class Cache:
 
 
 @dataclass(frozen=True)
-class Rows:
+class PackedRows:
     """Rows of a cache, not always all of them."""
 
     cache: Cache
@@ -73,7 +73,7 @@ class Rows:
     """(rows,) tokens read"""
     logits: "np.ndarray"
     """(rows, vocabulary)"""
-    middles: "np.ndarray"
+    hidden_states: "np.ndarray"
     """(rows, width)"""
 
     @property
@@ -92,14 +92,14 @@ class Rows:
 class Branches:
     """Rows that go on from those of another state, of which they hold nothing but a name."""
 
-    trunk: Rows
+    trunk: PackedRows
     parents: "np.ndarray"
     """(rows,) of the trunk: what each goes on from."""
     tails: "np.ndarray"
     """(rows, layers, 2, key heads, tokens, head width): what each has read itself."""
     logits: "np.ndarray"
     """(rows, vocabulary)"""
-    middles: "np.ndarray"
+    hidden_states: "np.ndarray"
     """(rows, width)"""
 
     @property
@@ -111,7 +111,7 @@ class Branches:
     def picked(self, rows: "np.ndarray") -> "Branches":
         """These rows, repeated, reordered or left out."""
         return Branches(
-            self.trunk, self.parents[rows], self.tails[rows], self.logits[rows], self.middles[rows]
+            self.trunk, self.parents[rows], self.tails[rows], self.logits[rows], self.hidden_states[rows]
         )
 
     def copy(self, row: int, cache: Cache, place: int) -> None:

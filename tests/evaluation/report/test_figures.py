@@ -78,8 +78,8 @@ def test_old_and_missing_figures_are_found_without_drawing(drawn):
 
 
 def test_systems_without_the_figures_are_left_out():
-    bare = Result("replies", "few", (("bleu_average", 1.0),), "c", "test", 3, "d")
-    assert figures_of([bare]) == []
+    generic_question = Result("replies", "few", (("bleu_average", 1.0),), "c", "test", 3, "d")
+    assert figures_of([generic_question]) == []
     other = Result("perplexity", "x", SYSTEMS[0].metrics, "c", "test", 3, "d")
     assert figures_of([other]) == []
 

@@ -55,9 +55,9 @@ def test_the_paper_stands_beside_ours_without_a_gap():
     rows = {line[0]: line for line in gap_grid("planning", ROWS).rows if line[1].startswith("DA: Hits@1")}
     assert rows["Reddit happy: CM → DA"][2:5] == ("45.00", "49.50", "–")
     assert rows["Reddit happy: CM ‖ DA"][2:5] == ("–", "46.10", "–")
-    (realized,) = figure_grids("realization", ROWS)
-    assert realized.rows[0][:4] == ("CM → DA → EM, predicted factors", "ours", "5", "70.00")
-    assert realized.rows[-1][1] == "paper"
+    (plan_adherence,) = figure_grids("realization", ROWS)
+    assert plan_adherence.rows[0][:4] == ("CM → DA → EM, predicted factors", "ours", "5", "70.00")
+    assert plan_adherence.rows[-1][1] == "paper"
 
 
 def test_bars_are_ours_in_the_order_of_the_paper_and_marks_are_its():

@@ -17,7 +17,7 @@ from listenwell.evaluation.report.side_by_side import (
 )
 from listenwell.evaluation.sample import Sampling
 
-SAMPLES = Path(__file__).parents[1] / "data"
+SAMPLES = Path(__file__).parents[2] / "data"
 
 
 def example(number, text="I lost my dog.", reply="Oh no!"):

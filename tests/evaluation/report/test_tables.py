@@ -15,7 +15,7 @@ from listenwell.results.published import PUBLISHED
 from listenwell.results.published_number import Published
 from listenwell.results.store import Result, read_result, write_result
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def result(system="MoEL", checkpoint=None, **changes):

@@ -10,7 +10,7 @@ from listenwell.papers.comae.scoring import score
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.adapters import add_lora
 from listenwell.training.recipe import LoraRecipe
-from tests.generators.comae.talks import FAMILY, tiny_comae, told_examples
+from tests.papers.comae.talks import FAMILY, tiny_comae, told_examples
 from tests.tiny import tiny_tokenizer
 
 
@@ -36,7 +36,7 @@ def figures(model, inputs):
 @pytest.mark.parametrize("config", FAMILY, ids=lambda config: config.title)
 def test_saved_and_loaded_it_gives_the_same_numbers(tiny_llama, tmp_path, config):
     model, inputs = tiny_comae(
-        tiny_llama, loud=True, factors=config.factors, hierarchical=config.hierarchical, pace=4
+        tiny_llama, loud=True, factors=config.factors, hierarchical=config.hierarchical, lr_multiplier=4
     )
     folder = kept(halved(model), inputs.vocabulary, tmp_path / "best")
     again, vocabulary = load_model(folder)  # without the base

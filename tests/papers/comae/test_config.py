@@ -2,7 +2,7 @@ import pytest
 
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.papers.comae.config import ComaeConfig
-from tests.generators.comae.talks import FAMILY
+from tests.papers.comae.talks import FAMILY
 
 
 def test_the_family_goes_by_the_papers_names():
@@ -20,7 +20,7 @@ def test_the_slots_in_use():
 
 
 def test_it_is_written_and_read():
-    config = ComaeConfig(factors=("tone",), hierarchical=False, weight=0.5, pace=10)
+    config = ComaeConfig(factors=("tone",), hierarchical=False, weight=0.5, lr_multiplier=10)
     assert ComaeConfig.from_dict(config.to_dict()) == config
 
 
@@ -30,7 +30,7 @@ def test_it_is_written_and_read():
         ({"factors": ("tone", "emotoin")}, UnknownNameError, "emotoin"),
         ({"factors": ("act", "act")}, InputError, "Name each factor once"),
         ({"weight": -1.0}, InputError, r"comae.weight is -1"),
-        ({"pace": 0.0}, InputError, r"comae.pace is 0"),
+        ({"lr_multiplier": 0.0}, InputError, r"comae.lr_multiplier is 0"),
         ({"weight": float("nan")}, InputError, "nan"),
     ],
 )

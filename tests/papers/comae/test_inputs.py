@@ -7,7 +7,7 @@ from listenwell.papers.comae.batch import by_length, collate
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.inputs import NOTHING, Inputs
 from listenwell.runtime.text import Vocabulary
-from tests.generators.comae.talks import told_examples
+from tests.papers.comae.talks import told_examples
 from tests.tiny import tiny_tokenizer
 
 VOCABULARY = Vocabulary(tiny_tokenizer())

@@ -9,7 +9,7 @@ from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.inputs import NOTHING
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
-from tests.generators.comae.talks import CPU, FAMILY, tiny_comae, told_examples
+from tests.papers.comae.talks import CPU, FAMILY, tiny_comae, told_examples
 
 
 class TwoWide(torch.nn.Module):
@@ -135,7 +135,7 @@ def test_what_is_undecided_gets_its_likeliest_choice_in_turn():
 
 
 def test_pace_scales_steps_and_not_the_start(tiny_llama):
-    slow, fast = (tiny_comae(tiny_llama, pace=pace)[0] for pace in (1.0, 10.0))
+    slow, fast = (tiny_comae(tiny_llama, lr_multiplier=lr_multiplier)[0] for lr_multiplier in (1.0, 10.0))
     plans = torch.tensor([[1, 0, 1, 2, 3]])
     assert torch.allclose(slow.fuse(plans), fast.fuse(plans))
     for model in (slow, fast):

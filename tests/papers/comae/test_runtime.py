@@ -4,7 +4,7 @@ import pytest
 from listenwell.papers.comae.inputs import NOTHING
 from listenwell.papers.comae.runtime import ComaeRuntime
 from listenwell.papers.comae.scoring import score
-from tests.generators.comae.talks import tiny_comae, told_examples
+from tests.papers.comae.talks import tiny_comae, told_examples
 
 
 @pytest.fixture
@@ -38,8 +38,8 @@ def test_rows_with_plans_of_their_own_share_one_context(runtime):
     piece = runtime.inputs.piece(told_examples(1)[0], 256)
     plans = np.array([[1, 0, 0, 2, 3], [0, 1, 1, 7, 8], [1, 0, 0, 2, 3]])
     state = runtime.read([piece.columns[: piece.context]])
-    together = runtime.begin(runtime.pick(state, [0, 0, 0]), plans)
-    nlls = nll_by_steps(runtime, together, [piece.labels] * 3)
+    batch_size = runtime.begin(runtime.pick(state, [0, 0, 0]), plans)
+    nlls = nll_by_steps(runtime, batch_size, [piece.labels] * 3)
     assert nlls[0] == pytest.approx(nlls[2]) and nlls[0] != pytest.approx(nlls[1], rel=1e-3)
     for plan, nll in zip(plans, nlls, strict=True):
         alone = runtime.begin(runtime.pick(state, [0]), plan[None])
@@ -50,14 +50,14 @@ def test_contexts_of_any_length_are_read_side_by_side(runtime):
     examples = told_examples(4)
     contexts = [runtime.inputs.context(example.context, 256).columns for example in examples]
     assert len({len(context) for context in contexts}) > 1
-    together, apart = runtime.read(contexts), [runtime.read([context]) for context in contexts]
+    batch_size, apart = runtime.read(contexts), [runtime.read([context]) for context in contexts]
     joined = runtime.join(apart)
     plans = np.array([runtime.inputs.numbers(example.reply.factors) for example in examples])
     for name in runtime.model.config.factors:
-        found = [runtime.chances(state, name, plans) for state in (together, joined)]
+        found = [runtime.factor_probabilities(state, name, plans) for state in (batch_size, joined)]
         assert found[0] == pytest.approx(found[1], abs=1e-4)
         assert found[0].sum(-1) == pytest.approx(np.ones(found[0].shape[:2]))
-    for contexts_read in (together, joined):
+    for contexts_read in (batch_size, joined):
         state = runtime.step(runtime.begin(contexts_read, plans), [[5, 6]] * len(plans))
         for row, (context, plan) in enumerate(zip(contexts, plans, strict=True)):
             alone = runtime.step(runtime.begin(runtime.read([context]), plan[None]), [[5, 6]])

@@ -19,11 +19,11 @@ from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe
 from listenwell.training.run import train
-from tests.generators.comae.talks import CPU, FAMILY, told_examples, told_recipe, told_talks, write_told
+from tests.papers.comae.talks import CPU, FAMILY, told_examples, told_recipe, told_talks, write_told
 from tests.training.helpers import resumed_at
 from tests.training.test_causal import loss_of
 
-RECIPES = Path(__file__).parents[2] / "recipes"
+RECIPES = Path(__file__).parents[3] / "recipes"
 
 
 @pytest.fixture
@@ -61,16 +61,16 @@ def test_the_loss_is_words_and_factors_together(task, tiny_llama):
         task.model.eval()
         context, states = task.model.states(words, words.factors)
         nll = float(token_losses(states, task.model.output_weights(), words.labels).sum())
-        foretold = float(task.model.factor_losses(context, words.factors).mean())
+        predicted = float(task.model.factor_losses(context, words.factors).mean())
         found = float(task.loss_sum(batch))
-    assert found / batch.weight == pytest.approx(nll / batch.weight + foretold, rel=1e-5)  # λ = 1
+    assert found / batch.weight == pytest.approx(nll / batch.weight + predicted, rel=1e-5)  # λ = 1
     other = told_recipe(
         task.recipe.output, task.recipe.data.annotated, tiny_llama, comae=ComaeConfig(weight=0.25)
     )
     light = loud(ComaeTask.prepare(other, CPU))
     light.model.eval()
     with torch.no_grad():
-        assert float(light.loss_sum(batch)) == pytest.approx(nll + 0.25 * foretold * batch.weight, rel=1e-5)
+        assert float(light.loss_sum(batch)) == pytest.approx(nll + 0.25 * predicted * batch.weight, rel=1e-5)
 
 
 def test_gradients_reach_every_part(task):
@@ -110,7 +110,7 @@ def test_it_can_overfit_ten_dialogues(tiny_llama, tmp_path):
     assert found["cm_exact"] == found["da_hits_1"] == found["em_hits_1"] == 100
     comae = Comae.load(ComaeSettings(sampled=False), recipe.output)
     example = told_examples(10)[0]
-    (candidate,) = comae.speak(example.context, None, 1).candidates
+    (candidate,) = comae.generate(example.context, None, 1).candidates
     assert candidate.text == example.reply.text
     assert candidate.plan == Factors(
         mechanisms=example.reply.factors.mechanisms,
@@ -147,11 +147,12 @@ def test_the_ranks_of_the_true_factors_lie_beside_the_result(tiny_llama, tmp_pat
     comae = Comae.load(ComaeSettings(), recipe.output)
     for row, example in zip(ranks, told_examples(6), strict=True):
         truth = comae.runtime.inputs.numbers(example.reply.factors)
-        chances = comae.chances(example.context, Factors())
+        probabilities = comae.factor_probabilities(example.context, Factors())
         assert row[:3].tolist() == [
-            1 + ((chance > 0.5) != yes) for chance, yes in zip(chances["mechanisms"], truth[:3], strict=True)
+            1 + ((probability > 0.5) != yes)
+            for probability, yes in zip(probabilities["mechanisms"], truth[:3], strict=True)
         ]
-        assert row[3] == 1 + (chances["act"] > chances["act"][truth[3]]).sum()
+        assert row[3] == 1 + (probabilities["act"] > probabilities["act"][truth[3]]).sum()
         assert row[4] == 0
 
 
@@ -175,8 +176,8 @@ def test_measuring_does_not_depend_on_how_training_is_batched(task, tiny_llama):
 def test_a_reply_without_a_needed_factor_is_left_out_and_counted(tiny_llama, tmp_path, told):
     dialogues = told_talks(4)
     reply = dialogues[0].turns[1]
-    bare = replace(reply, factors=replace(reply.factors, act=None))
-    dialogues[0] = replace(dialogues[0], turns=(dialogues[0].turns[0], bare))
+    generic_question = replace(reply, factors=replace(reply.factors, act=None))
+    dialogues[0] = replace(dialogues[0], turns=(dialogues[0].turns[0], generic_question))
     lines = "\n".join(dialogue.to_json() for dialogue in dialogues) + "\n"
     (told / "jsonl" / "train.jsonl").write_text(lines)
 
@@ -192,13 +193,13 @@ def test_a_reply_without_a_needed_factor_is_left_out_and_counted(tiny_llama, tmp
 
 
 def test_a_corpus_without_factors_is_a_clear_error_and_no_trouble_for_vanilla(tiny_llama, tmp_path):
-    bare = tmp_path / "bare"
+    generic_question = tmp_path / "generic_question"
     write_told(tmp_path / "annotated")
-    bare.mkdir()
+    generic_question.mkdir()
     for split in ("train", "valid", "test"):
         turns = [replace(t, turns=tuple(replace(u, factors=None) for u in t.turns)) for t in told_talks(4)]
-        (bare / f"{split}.jsonl").write_text("\n".join(talk.to_json() for talk in turns) + "\n")
-    recipe = told_recipe(tmp_path / "run", None, tiny_llama, data=DataRecipe("jsonl", bare))
+        (generic_question / f"{split}.jsonl").write_text("\n".join(talk.to_json() for talk in turns) + "\n")
+    recipe = told_recipe(tmp_path / "run", None, tiny_llama, data=DataRecipe("jsonl", generic_question))
     with pytest.raises(RecipeError, match=r"mechanisms, act, tone\..*listenwell annotate"):
         ComaeTask.prepare(recipe, CPU)
     assert ComaeTask.prepare(replace(recipe, comae=ComaeConfig(factors=())), CPU).pieces()

@@ -66,7 +66,7 @@ def test_each_mechanism_of_a_reply_makes_a_pair_and_replies_without_are_left_out
     assert sum(exploration) == 1.0
     # H(X) + H(Y) − H(X, Y) of the quarters 1, 1, 2: 1 + 0.8113 − 1.5
     assert found.information.bits == pytest.approx(1 + 2 - 0.75 * log2(3) - 1.5)
-    assert found.information.chance == pytest.approx(1 / (2 * 4 * log(2)))
+    assert found.information.probability == pytest.approx(1 / (2 * 4 * log(2)))
     assert found.information.share == pytest.approx((1.5 - 0.75 * log2(3)) / (2 - 0.75 * log2(3)))
 
 
@@ -104,7 +104,11 @@ def test_nothing_and_one_class_are_no_division_by_zero():
     assert empty.conditional() == (None, None, None)
     single = table("act", "tone", given_replies=[(0, ASK), (1, ASK)])
     assert single.information.bits == 0.0 and single.information.share is None
-    assert (single.information.low, single.information.high, single.information.chance) == (0.0, 0.0, 0.0)
+    assert (single.information.low, single.information.high, single.information.probability) == (
+        0.0,
+        0.0,
+        0.0,
+    )
 
 
 def test_the_interval_is_over_dialogues_and_by_the_seed():

@@ -7,9 +7,9 @@ import pytest
 
 from listenwell import checkpoint
 from listenwell.errors import CheckpointError, InputError
-from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_witness
+from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_scorer
 from listenwell.rankers.model import KIND as RANKER
-from listenwell.rankers.scorer import RankerWitness
+from listenwell.rankers.scorer import RankerScorer
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, tiny_ranker
 
 
@@ -54,10 +54,10 @@ def test_its_key_names_members_and_weights():
     assert len(set(keys)) == 4 and Ensemble([one, two], [1, 2]).key == keys[0]
 
 
-@pytest.mark.parametrize(("witnesses", "weights"), [([], []), ([Says([[1]])], [1, 2])])
-def test_every_witness_needs_a_weight(witnesses, weights):
-    with pytest.raises(InputError, match=rf"{len(witnesses)} witnesses and {len(weights)} weights"):
-        Ensemble(witnesses, weights)
+@pytest.mark.parametrize(("scorers", "weights"), [([], []), ([Says([[1]])], [1, 2])])
+def test_every_witness_needs_a_weight(scorers, weights):
+    with pytest.raises(InputError, match=rf"{len(scorers)} witnesses and {len(weights)} weights"):
+        Ensemble(scorers, weights)
 
 
 def test_a_weight_by_hand():
@@ -153,28 +153,28 @@ def kept(tmp_path, tiny_encoder, installed_encoder):
 
 
 def test_saved_and_loaded_it_scores_alike(kept):
-    found = load_witness(kept)
+    found = load_scorer(kept)
     assert isinstance(found, Ensemble) and found.weights == (0.25, -1.5)
-    assert [witness.name for witness in found.witnesses] == ["poly", "bi"]
-    members = [RankerWitness.load(kept / name) for name in ("second", "first")]
+    assert [scorer.name for scorer in found.scorers] == ["poly", "bi"]
+    members = [RankerScorer.load(kept / name) for name in ("second", "first")]
     expected = sum(
         np.float32(weight) * member.score(TALKS, REPLIES)
         for member, weight in zip(members, (0.25, -1.5), strict=True)
     )
     np.testing.assert_allclose(found.score(TALKS, REPLIES), expected, rtol=1e-5, atol=1e-5)
-    assert found.key == Ensemble(members, found.weights).key == load_witness(kept).key
+    assert found.key == Ensemble(members, found.weights).key == load_scorer(kept).key
 
 
 def test_a_ranker_alone_is_loaded_as_one(kept):
-    found = load_witness(kept / "first")
-    assert isinstance(found, RankerWitness) and found.name == "bi"
+    found = load_scorer(kept / "first")
+    assert isinstance(found, RankerScorer) and found.name == "bi"
 
 
 def test_ensembles_can_hold_ensembles(tmp_path, kept):
     with checkpoint.writing(tmp_path / "outer", KIND) as place:
         shutil.copytree(kept, place / "inner")
         (place / "config.json").write_text(EnsembleConfig((("inner", 2.0),)).to_json())
-    inner, outer = load_witness(kept), load_witness(tmp_path / "outer")
+    inner, outer = load_scorer(kept), load_scorer(tmp_path / "outer")
     np.testing.assert_allclose(
         outer.score(TALKS, REPLIES), 2 * inner.score(TALKS, REPLIES), rtol=1e-5, atol=1e-5
     )
@@ -186,7 +186,7 @@ def test_a_member_that_is_damaged_is_a_clear_error(kept):
     data[-1] ^= 1
     file.write_bytes(data)
     with pytest.raises(CheckpointError, match=r"first/model.safetensors is damaged"):
-        load_witness(kept)
+        load_scorer(kept)
 
 
 @pytest.mark.parametrize("name", ["../outside", "third", "..", "."])
@@ -195,11 +195,11 @@ def test_a_member_is_never_outside(tmp_path, tiny_encoder, installed_encoder, na
     with checkpoint.writing(tmp_path / "foreign", KIND) as place:
         (place / "config.json").write_text(json.dumps({"members": {name: 1.0}}))
     with pytest.raises(CheckpointError, match=r"foreign holds no .*checkpoint\.json"):
-        load_witness(tmp_path / "foreign")
+        load_scorer(tmp_path / "foreign")
 
 
 def test_a_checkpoint_of_another_kind_is_a_clear_error(tmp_path):
-    with checkpoint.writing(tmp_path / "ear", "ear") as place:
+    with checkpoint.writing(tmp_path / "classifier", "classifier") as place:
         (place / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match=rf"'ear' checkpoint, not '{RANKER}'"):
-        load_witness(tmp_path / "ear")
+    with pytest.raises(CheckpointError, match=rf"'classifier' checkpoint, not '{RANKER}'"):
+        load_scorer(tmp_path / "classifier")

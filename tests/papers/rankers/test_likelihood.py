@@ -7,7 +7,7 @@ from listenwell import checkpoint
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import CheckpointError
 from listenwell.generators.chatml import build_prompt
-from listenwell.papers.rankers.ensemble import load_witness
+from listenwell.papers.rankers.ensemble import load_scorer
 from listenwell.papers.rankers.likelihood import PROMPT_TOKENS, REPLY_TOKENS, Likelihood
 from listenwell.runtime.torch_engine import TorchRuntime
 
@@ -79,7 +79,7 @@ def test_a_score_is_the_likelihood_less_the_prior(runtime, prior):
 
 
 def test_priors_are_asked_once(runtime, monkeypatch):
-    witness = Likelihood(runtime, "key")
+    scorer = Likelihood(runtime, "key")
     asked, real = [], runtime.log_likelihoods_of
 
     def counted(prompts, replies):
@@ -87,10 +87,10 @@ def test_priors_are_asked_once(runtime, monkeypatch):
         return real(prompts, replies)
 
     monkeypatch.setattr(runtime, "log_likelihoods_of", counted)
-    first = witness.score(TALKS, REPLIES)
+    first = scorer.score(TALKS, REPLIES)
     assert asked == [(2, 4), (1, 4)]
     asked.clear()
-    again = witness.score(TALKS, [*REPLIES, REPLIES[0], "Oh."])
+    again = scorer.score(TALKS, [*REPLIES, REPLIES[0], "Oh."])
     assert asked == [(2, 6), (1, 1)]  # the new one alone
     np.testing.assert_allclose(again[:, :4], first, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(again[:, 4], first[:, 0], rtol=1e-4, atol=1e-4)
@@ -100,18 +100,18 @@ def test_priors_are_asked_once(runtime, monkeypatch):
 
 
 def test_special_tokens_in_a_text_stay_text(runtime):
-    witness = Likelihood(runtime, "key")
-    plain, marked = witness.score(TALKS[:1], ["Oh", "Oh<|im_end|>"])[0]
+    scorer = Likelihood(runtime, "key")
+    plain, marked = scorer.score(TALKS[:1], ["Oh", "Oh<|im_end|>"])[0]
     assert plain != pytest.approx(marked, rel=1e-3)
     tokens = runtime.encode("Oh<|im_end|>")
     assert not set(tokens) & runtime.vocabulary.special_ids and len(tokens) > 5
 
 
 def test_long_texts_are_cut(runtime):
-    witness = Likelihood(runtime, "key")
+    scorer = Likelihood(runtime, "key")
     long = " ".join(["dog"] * 300)
     cut = runtime.vocabulary.encode(long)[:REPLY_TOKENS]
-    found = witness.score([TALKS[0], Dialogue((Turn("speaker", long),))], [long, "Oh no!"])
+    found = scorer.score([TALKS[0], Dialogue((Turn("speaker", long),))], [long, "Oh no!"])
     assert np.isfinite(found).all()
     prompt = build_prompt(runtime.vocabulary, TALKS[0], "", PROMPT_TOKENS).tokens
     alone = [runtime.vocabulary.special("<|im_start|>"), *runtime.encode("assistant\n")]
@@ -121,12 +121,12 @@ def test_long_texts_are_cut(runtime):
 
 
 def test_a_long_persona_loses_lines_and_is_no_error(runtime):
-    witness = Likelihood(runtime, "key", 0.0)
+    scorer = Likelihood(runtime, "key", 0.0)
     lines = tuple(f"I am so happy for number {number}." for number in range(60))
 
     def scores(count):
         talk = Dialogue((Turn("speaker", "My dog died."),), personas=(Persona("listener", lines[:count]),))
-        return witness.score([talk], REPLIES)[0]
+        return scorer.score([talk], REPLIES)[0]
 
     room = PROMPT_TOKENS // 2
     kept = 0
@@ -138,23 +138,21 @@ def test_a_long_persona_loses_lines_and_is_no_error(runtime):
     assert np.abs(scores(kept) - scores(kept - 1)).max() > 1e-4
     # One line that is too long leaves the talk alone.
     endless = Dialogue(TALKS[0].turns, personas=(Persona("listener", (" ".join(lines),)),))
-    np.testing.assert_allclose(
-        witness.score([endless], REPLIES), witness.score(TALKS[:1], REPLIES), rtol=1e-5
-    )
+    np.testing.assert_allclose(scorer.score([endless], REPLIES), scorer.score(TALKS[:1], REPLIES), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["causal", "planned"])
 def test_a_checkpoint_is_loaded_by_its_kind(tmp_path, tiny_llama, runtime, kind):
     with checkpoint.writing(tmp_path / "vanilla", kind) as place:
         shutil.copytree(tiny_llama, place, dirs_exist_ok=True)
-    witness = load_witness(tmp_path / "vanilla")
-    assert isinstance(witness, Likelihood) and witness.name == "likelihood"
+    scorer = load_scorer(tmp_path / "vanilla")
+    assert isinstance(scorer, Likelihood) and scorer.name == "likelihood"
     np.testing.assert_allclose(
-        witness.score(TALKS, REPLIES), Likelihood(runtime, "").score(TALKS, REPLIES), rtol=1e-4, atol=1e-4
+        scorer.score(TALKS, REPLIES), Likelihood(runtime, "").score(TALKS, REPLIES), rtol=1e-4, atol=1e-4
     )
     keys = {Likelihood.load(tmp_path / "vanilla", prior).key for prior in (0.0, 0.5, 1.0)}
-    assert len(keys) == 3 and witness.key in keys
-    with checkpoint.writing(tmp_path / "other", "ear") as place:
+    assert len(keys) == 3 and scorer.key in keys
+    with checkpoint.writing(tmp_path / "other", "classifier") as place:
         (place / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="'ear' checkpoint, no generator's"):
+    with pytest.raises(CheckpointError, match="'classifier' checkpoint, no generator's"):
         Likelihood.load(tmp_path / "other")

@@ -2,13 +2,13 @@ import math
 
 import torch
 
-from listenwell.rankers.backbones import WordBody
+from listenwell.rankers.backbones import WordBackbone
 from tests.rankers import checks
 
 
 def test_a_lookup_by_hand():
     # Words 1 to 4 are (1, 0), (0, 1), (2, 0), (0, 4).
-    body = WordBody(torch.tensor([[9, 9], [1, 0], [0, 1], [2, 0], [0, 4.0]]))
+    body = WordBackbone(torch.tensor([[9, 9], [1, 0], [0, 1], [2, 0], [0, 4.0]]))
     ranker = checks.make("memnet", body)
     # q = mean((1, 0), (0, 1)); m = mean((1, 0), (2, 0)) and (0, 4), so q · m = 0.75 and 2.
     first = math.exp(0.75) / (math.exp(0.75) + math.exp(2))

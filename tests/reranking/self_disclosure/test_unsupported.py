@@ -1,7 +1,12 @@
 import pytest
 
 from listenwell.errors import InputError
-from listenwell.reranking.self_disclosure.unsupported import Claim, claims, invented, invented_rate
+from listenwell.reranking.self_disclosure.unsupported import (
+    Claim,
+    claims,
+    invented_rate,
+    unsupported_disclosure,
+)
 
 LIFE = {
     "My wife does that too.": ["relative"],
@@ -91,20 +96,20 @@ def test_letters_that_change_their_length_do_not_move_the_place():
 
 def test_what_the_persona_holds_is_not_invented():
     persona = ("i am married and have three children.", "i work at a bank.")
-    assert invented("My husband loves it.", persona) == ()
-    assert invented("My son loves it.", persona) == ()
-    assert invented("I worked at a bank once.", persona) == ()
-    assert [claim.text for claim in invented("My dog loves my husband.", persona)] == ["My dog"]
-    assert [claim.text for claim in invented("I've been there.", persona)] == ["I've been"]
+    assert unsupported_disclosure("My husband loves it.", persona) == ()
+    assert unsupported_disclosure("My son loves it.", persona) == ()
+    assert unsupported_disclosure("I worked at a bank once.", persona) == ()
+    assert [claim.text for claim in unsupported_disclosure("My dog loves my husband.", persona)] == ["My dog"]
+    assert [claim.text for claim in unsupported_disclosure("I've been there.", persona)] == ["I've been"]
 
 
 def test_a_parent_has_children_and_nobody_else_has():
-    assert invented("My kids love it.", ("i am a single mom.",)) == ()
-    assert invented("My kids love it.", ("my mom is a teacher.",)) != ()
+    assert unsupported_disclosure("My kids love it.", ("i am a single mom.",)) == ()
+    assert unsupported_disclosure("My kids love it.", ("my mom is a teacher.",)) != ()
 
 
 def test_common_words_support_nothing():
-    assert invented("I have two cats.", ("i have two brothers.",)) != ()
+    assert unsupported_disclosure("I have two cats.", ("i have two brothers.",)) != ()
 
 
 def test_the_rate_counts_replies():

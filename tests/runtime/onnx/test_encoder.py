@@ -13,9 +13,9 @@ POSITIONS = np.array([[*range(9)], [*range(9)], [*range(4), *range(5)]])
 GIVEN = (TOKENS, TYPES, POSITIONS, SEGMENTS)
 
 
-def torch_states(ear):
+def torch_states(classifier):
     with torch.inference_mode():
-        return ear.states(*map(torch.from_numpy, GIVEN)).numpy()
+        return classifier.states(*map(torch.from_numpy, GIVEN)).numpy()
 
 
 def test_exact_states_are_those_of_an_ear(tiny_encoder):
@@ -46,13 +46,13 @@ def test_rounded_states_are_close(tiny_encoder):
 
 
 def test_an_ears_adapter_is_merged(tiny_encoder, tmp_path):
-    from listenwell.annotators.model import save_ear
+    from listenwell.annotators.model import save_classifier
 
-    ear = tiny_ear(tiny_encoder, ["act"], lora=True)
-    save_ear(ear, tmp_path)
+    classifier = tiny_ear(tiny_encoder, ["act"], lora=True)
+    save_classifier(classifier, tmp_path)
     encoder = OnnxEncoder.load(tiny_encoder, tmp_path, "fp32", threads=1)
     plain = OnnxEncoder.load(tiny_encoder, precision="fp32", threads=1)
-    found, wanted = encoder.states(*GIVEN), torch_states(ear)
+    found, wanted = encoder.states(*GIVEN), torch_states(classifier)
     assert np.abs(plain.states(*GIVEN) - wanted).max() > 0.1
     np.testing.assert_allclose(found, wanted, atol=5e-3)  # adapters are kept in half precision
 

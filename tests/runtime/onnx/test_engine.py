@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from listenwell.errors import InputError, WeightsError
-from listenwell.runtime.base import Likeliest, likeliest_of
+from listenwell.runtime.base import TopTokens, top_tokens_of
 from listenwell.runtime.onnx.engine import ROOM, OnnxRuntime
 from listenwell.runtime.onnx.session import TELEMETRY, real_cores
 from listenwell.runtime.torch_engine import TorchRuntime
@@ -198,7 +198,7 @@ def test_the_likeliest_are_found_quickly_and_right(words, count):
     logits[1] = np.round(logits[1])  # many are equal
     logits[2] = 1.5
     for name, quick, plain in zip(
-        Likeliest._fields, likeliest_of(logits, count), likeliest_of(logits, words), strict=True
+        TopTokens._fields, top_tokens_of(logits, count), top_tokens_of(logits, words), strict=True
     ):
         wanted = plain if name == "totals" else plain[:, :count]
         np.testing.assert_allclose(quick, wanted, rtol=1e-6 if name == "totals" else 0)
@@ -308,19 +308,19 @@ def test_the_library_is_told_to_be_silent(exact):
 
 def test_exact_middles_are_those_of_torch(exact, reference):
     tokens, other = reference.encode(TEXT), reference.encode(OTHER)
-    found, wanted = (engine.middles(engine.prefill(tokens)) for engine in (exact, reference))
+    found, wanted = (engine.hidden_states(engine.prefill(tokens)) for engine in (exact, reference))
     assert found.shape == (1, wanted.shape[1]) and found.dtype == np.float32
     np.testing.assert_allclose(found, wanted, atol=1e-5)
     replies = [other, tokens[:3], tokens * 9]
-    means = [engine.mean_middles(tokens, replies) for engine in (exact, reference)]
+    means = [engine.mean_hidden_states(tokens, replies) for engine in (exact, reference)]
     np.testing.assert_allclose(means[0], means[1], atol=1e-4)
-    assert exact.mean_middles(tokens, []).shape == reference.mean_middles(tokens, []).shape
+    assert exact.mean_hidden_states(tokens, []).shape == reference.mean_hidden_states(tokens, []).shape
 
 
 def test_middles_go_with_their_rows(runtime):
     """However rows are picked, joined, branched and read on, each has the state of its own last token."""
     texts = [runtime.encode(text) for text in (TEXT, OTHER)]
-    alone = [runtime.middles(runtime.prefill([*tokens, 5]))[0] for tokens in texts]
+    alone = [runtime.hidden_states(runtime.prefill([*tokens, 5]))[0] for tokens in texts]
     before = runtime.prefill_many(texts)
     ways = [
         runtime.step(before, [[5], [5]]),
@@ -328,9 +328,9 @@ def test_middles_go_with_their_rows(runtime):
         runtime.branch(runtime.prefill_many(texts), [0, 1], [[5], [5]]),
     ]
     for state in ways:
-        np.testing.assert_allclose(runtime.middles(state), alone, atol=0.02)
+        np.testing.assert_allclose(runtime.hidden_states(state), alone, atol=0.02)
         np.testing.assert_allclose(
-            runtime.middles(runtime.pick(state, [1, 0, 1])), [alone[n] for n in (1, 0, 1)], atol=0.02
+            runtime.hidden_states(runtime.pick(state, [1, 0, 1])), [alone[n] for n in (1, 0, 1)], atol=0.02
         )
 
 
@@ -339,5 +339,5 @@ def test_the_mean_is_over_a_replys_own_tokens(exact):
     state, each = exact.prefill(prompt), []
     for token in reply:
         state = exact.step(state, [[token]])
-        each.append(exact.middles(state)[0])
-    np.testing.assert_allclose(exact.mean_middles(prompt, [reply])[0], np.mean(each, 0), atol=1e-5)
+        each.append(exact.hidden_states(state)[0])
+    np.testing.assert_allclose(exact.mean_hidden_states(prompt, [reply])[0], np.mean(each, 0), atol=1e-5)

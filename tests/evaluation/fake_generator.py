@@ -1,4 +1,4 @@
-"""A speaker that plans and annotators that read, without a model: quick, exact, and picklable for workers."""
+"""A generator that plans and annotators that read, without a model: quick, exact, and picklable for workers."""
 
 from collections import Counter
 from dataclasses import replace
@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from listenwell.dialogue import Candidate, Factors, Turn
-from listenwell.evaluation.systems import Who
-from listenwell.generators.base import Speech
+from listenwell.evaluation.systems import System
+from listenwell.generators.base import GeneratorOutput
 from listenwell.labels import ACTS, EMOTIONS, TONES
 from listenwell.metrics import Perplexity
 
@@ -23,7 +23,7 @@ def one_hot(labels, best, second=None):
     return found
 
 
-class FakeSpeaker:
+class FakeGenerator:
     """Foretells EX, then "sympathizing" before "questioning", then "caring"."""
 
     name = "fake"
@@ -31,7 +31,7 @@ class FakeSpeaker:
     def __init__(self):
         self.asked = Counter()
 
-    def chances(self, dialogue, given):
+    def factor_probabilities(self, dialogue, given):
         self.asked["chances"] += 1
         found = {
             "emotion": one_hot(EMOTIONS, "lonely", "sad"),
@@ -44,12 +44,12 @@ class FakeSpeaker:
     def plan(self, dialogue, emotion, want, seed):
         return (replace(PLAN, act="sympathizing"),)
 
-    def speak(self, dialogue, plans, seed, on_text=None):
-        self.asked["speak"] += 1
+    def generate(self, dialogue, plans, seed, on_text=None):
+        self.asked["generate"] += 1
         chosen = plans[0] if plans else None
         if chosen is None:
-            return Speech((Candidate(f"nothing planned {seed}"),))
-        return Speech((Candidate(f"{chosen.act} {seed}", chosen), Candidate("second", chosen)))
+            return GeneratorOutput((Candidate(f"nothing planned {seed}"),))
+        return GeneratorOutput((Candidate(f"{chosen.act} {seed}", chosen), Candidate("second", chosen)))
 
     def perplexity(self, examples, factors):
         count = len(examples)
@@ -57,14 +57,14 @@ class FakeSpeaker:
         return Perplexity(nats * count, 10 * count, 5 * count, 20 * count, "letters")
 
 
-class FakeWho(Who):
+class FakeSystem(System):
     """Who is asked, without weights; a class of its own, so that spawned workers find it."""
 
-    def speaker(self):
-        return FakeSpeaker()
+    def generator(self):
+        return FakeGenerator()
 
 
-class FakeReaders:
+class FakeAnnotator:
     """Reads what a table says of a reply; everything else is a plain "others" without a mechanism."""
 
     key = "0123456789abcdef"

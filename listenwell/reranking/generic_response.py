@@ -10,7 +10,7 @@ def stock_phrases(reply: str) -> tuple[str, ...]:
     return tuple(phrase for phrase in STOCK_PHRASES if phrase_rate([reply], phrase))
 
 
-def stock_share(reply: str) -> float:
+def generic_share(reply: str) -> float:
     """How much of a reply is stock phrase, from 0 to 1.
 
     "I am so sorry to hear that." is little else; before two sentences that only fit this talk it weighs less.
