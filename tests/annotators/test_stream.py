@@ -397,6 +397,7 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, place):
         write(tmp_path / place)
 
 
+@pytest.mark.kill
 def test_a_kill_at_any_step_loses_and_doubles_no_line(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.annotators.kills", str(tmp_path)],
@@ -406,6 +407,7 @@ def test_a_kill_at_any_step_loses_and_doubles_no_line(tmp_path):
     assert int(done.stdout) == 15  # the mark, 11 lines, the sync, the move, the tidying
 
 
+@pytest.mark.kill
 def test_kills_at_random_moments_lose_and_double_no_line(tmp_path):
     given, whole, out = tmp_path / "in.txt", tmp_path / "whole.jsonl", tmp_path / "out.jsonl"
     given.write_text("".join(f"I am number {number}, {'so ' * (number % 50)}sad.\n" for number in range(150)))

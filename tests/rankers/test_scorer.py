@@ -31,8 +31,9 @@ def test_text_in_scores_out(tmp_path, tiny_encoder):
     found = scorer.score(TALKS, REPLIES)
     assert (scorer.name, scorer.key) == ("mine", "key")
     assert found.shape == (3, 5) and found.dtype == np.float32
-    np.testing.assert_array_equal(found, score(ranker, *texts(inputs)))
-    np.testing.assert_array_equal(found[:, 0], found[:, 4])  # the same words
+    # Batches of other shapes are summed in another order.
+    np.testing.assert_allclose(found, score(ranker, *texts(inputs)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found[:, 0], found[:, 4], rtol=1e-5, atol=1e-5)  # the same words
     assert scorer.score(TALKS, []).shape == (3, 0)
 
 

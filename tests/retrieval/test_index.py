@@ -67,6 +67,7 @@ def test_a_stopped_run_goes_on_where_it_was(pool):
     assert_right(index)
 
 
+@pytest.mark.kill
 def test_a_kill_at_any_moment_loses_at_most_the_part_in_the_making(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "tests.rankers.pool_kills", str(tmp_path)],

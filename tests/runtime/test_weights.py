@@ -85,8 +85,7 @@ def test_places_without_weights_are_named(tmp_path):
 
 
 @pytest.mark.weights
-def test_the_real_base_models_are_there_and_the_second_start_does_not_unpack(real_weights):
-    begin = time.perf_counter()
+def test_the_real_base_models_are_there_and_the_second_start_does_not_unpack(real_weights, monkeypatch):
+    monkeypatch.setattr("listenwell.runtime.weights.unpack_gguf", None)  # calling it would fail
     assert find_weights(NAME) == real_weights
-    assert time.perf_counter() - begin < 5
     assert (find_weights("all-minilm-l6-v2") / "model.safetensors").is_file()

@@ -22,6 +22,7 @@ def wait_for_model(url):
     raise AssertionError("the model was not loaded")
 
 
+@pytest.mark.kill
 def test_nothing_acknowledged_is_lost_when_the_process_is_killed(store_url, tmp_path):
     visitor = {VISITOR_HEADER: "v" * 43}
     kept, prefix = {}, set()

@@ -78,6 +78,7 @@ KILL_IN_SAVE = """
 
 
 @pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.kill
 def test_killed_in_the_middle_of_a_save_it_ends_with_the_same_bits(recipe, tmp_path, number):
     killed = replace(recipe, output=tmp_path / "killed")
     assert run_in_process(killed, KILL_IN_SAVE.format(number=number)).returncode == -signal.SIGKILL
