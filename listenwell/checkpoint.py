@@ -68,28 +68,30 @@ def open_checkpoint(folder: Path, kind: str | None = None) -> Checkpoint:
     """
     bring_back(folder)
     manifest = _manifest(folder)
-    sums, found = manifest["sha256"], OLD_KINDS.get(str(manifest["kind"]), str(manifest["kind"]))
-    if kind is not None and found != kind:
-        raise CheckpointError(f"{folder} holds a {found!r} checkpoint, not {kind!r}.", "Name another folder.")
-    for name, wanted in sums.items():
+    sums, actual_kind = manifest["sha256"], OLD_KINDS.get(str(manifest["kind"]), str(manifest["kind"]))
+    if kind is not None and actual_kind != kind:
+        raise CheckpointError(
+            f"{folder} holds a {actual_kind!r} checkpoint, not {kind!r}.", "Name another folder."
+        )
+    for name, expected_sum in sums.items():
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise CheckpointError(f"{folder} lists {name!r}, outside of itself.", "Do not use this folder.")
         if not (folder / name).is_file():
             raise CheckpointError(f"{folder} lacks {name}.", "Copy the folder again, or make it anew.")
-        if sha256(folder / name) != wanted:
+        if sha256(folder / name) != expected_sum:
             raise CheckpointError(
                 f"{folder / name} is damaged: its sha256 sum is not the one it was written with.",
                 "Copy the folder again, or make it anew.",
             )
-    return Checkpoint(folder, found, sums)
+    return Checkpoint(folder, actual_kind, sums)
 
 
 def find_checkpoint(folder: Path) -> Path:
     """The checkpoint that a folder is, or a training run's best one; the folder itself where neither is."""
-    for place in (folder, folder / BEST):
-        bring_back(place)
-        if (place / MANIFEST).is_file():
-            return place
+    for candidate in (folder, folder / BEST):
+        bring_back(candidate)
+        if (candidate / MANIFEST).is_file():
+            return candidate
     return folder
 
 

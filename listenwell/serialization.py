@@ -108,8 +108,8 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
     layout = {key: (field, hint) for field, key, hint, _ in _layout(cls)}  # type: ignore[arg-type]
     old_keys = {old: key for key, (field, _) in layout.items() for old in field.metadata.get("aliases", ())}
     arguments: dict[str, Any] = {}
-    for given_key, value in data.items():
-        key = old_keys.get(given_key, given_key)
+    for data_key, value in data.items():
+        key = old_keys.get(data_key, data_key)
         if key not in layout:
             near = nearest(str(key), layout)
             advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else _fields_advice(cls)

@@ -24,10 +24,12 @@ settings.load_profile(os.environ.get("LISTENWELL_EXAMPLES", "same"))
 
 
 def pytest_collection_modifyitems(items):
-    """Browser tests are marked by their folder; all tests with real weights share a worker, which loads them once."""
+    """Mark by folder and parameter; tests with real weights share a worker, which loads them once."""
     for item in items:
         if "/serving/page/" in item.path.as_posix():
             item.add_marker(pytest.mark.browser)
+        if "postgresql" in item.name:
+            item.add_marker(pytest.mark.postgres)
         if item.get_closest_marker("weights"):
             item.add_marker(pytest.mark.xdist_group("weights"))
 

@@ -1,4 +1,4 @@
-"""A generator that plans and annotators that read, without a model: quick, exact, and picklable for workers."""
+"""A generator that plans, and annotators, without a model: quick, exact, and picklable for workers."""
 
 from collections import Counter
 from dataclasses import replace
