@@ -43,7 +43,7 @@ def test_a_new_corpus(tmp_path, monkeypatch):
     folder.mkdir()
     (folder / "train.tsv").write_text("My dog died.\tI'm so sorry.\nno second column\n", encoding="utf-8")
     names = run("A new corpus")
-    assert names["reader"].available() == ("train",)
+    assert names["loader"].available() == ("train",)
 
 
 def test_a_new_ranker():
