@@ -56,7 +56,7 @@ def test_a_new_ranker():
         checks.padding_moves_nothing(ranker)
         checks.neighbours_move_nothing(ranker)
         checks.an_empty_persona_is_none(ranker)
-    checks.it_can_learn(ranker_class(RankerConfig(), checks.word_body()))
+    checks.it_can_learn(ranker_class(RankerConfig(), checks.BACKBONES["words"]()))
 
 
 def test_a_new_generator(tiny_llama):
