@@ -112,6 +112,19 @@ def get_command_at(words):
     return command.make_context(command.name, words)
 
 
+def test_the_glossary_has_every_term_once_in_order():
+    terms = [
+        term.casefold() for term in re.findall(r"^\*\*(.+?)\*\* —", PAGES["docs/glossary.md"], re.MULTILINE)
+    ]
+    assert len(terms) > 60
+    assert terms == sorted(set(terms))
+
+
+def test_the_contents_list_every_page():
+    listed = re.findall(r"\]\(([\w.]+\.md)\)", PAGES["docs/README.md"])
+    assert sorted(f"docs/{name}" for name in listed) == sorted(set(PAGES) - {"README.md", "docs/README.md"})
+
+
 def test_the_docs_hold_together():
     assert docs.problems() == []
 
