@@ -19,7 +19,7 @@ from listenwell.evaluation.report.page import page_problems
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "cli.md"
 _LINK = re.compile(r"\]\(([^)#\s]+)")
-_COMMAND = re.compile(r"^(?:\$ )?listenwell ((?:[a-z]+ ?)+)", re.MULTILINE)
+_COMMAND = re.compile(r"^(?:\$ )?listenwell ((?:[a-z]+(?:-[a-z]+)* ?)+)", re.MULTILINE)
 
 
 def cli_page() -> str:
