@@ -23,9 +23,9 @@ from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
 from listenwell.annotators.views import encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import InputError, unknown_name
 from listenwell.evaluation.answers import Answers, measure, most_confused
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files
 from listenwell.labels import EMOTIONS
 from listenwell.progress import progress
@@ -215,7 +215,7 @@ def _drawn(source: str, scope: Scope) -> tuple[list[Labelled], str]:
     """The texts that are asked, and the rule in words."""
     every = _labelled(source, scope.split)
     drawn = [item for _, item in scope.sampling.draw(every)]
-    return drawn, scope.sampling.wording(len(every), len(drawn))
+    return drawn, scope.sampling.describe(len(every), len(drawn))
 
 
 def _said(question: Question, answers: Answers, sample: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Accuracy, precision, recall, F1, top-k and the confusion matrix of a classifier; realization of a plan.
+"""Accuracy, precision, recall, F1 and top-k of a classifier; realization of a plan.
 
 All in percent, as CoMAE's Tables 1 and 5 print them.
 """
@@ -57,14 +57,6 @@ def label_set_metrics(truth: np.ndarray, given: np.ndarray) -> dict[str, float]:
         f"{average}_f1": 100 * float(f1(truth, given, average=average, zero_division=0))
         for average in ("macro", "micro")
     }
-
-
-def confusion_matrix(truth: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """Counts (labels, labels), by scikit-learn: rows are true labels, columns predicted ones."""
-    _check_labels(truth, predicted, labels)
-    count = library("sklearn.metrics", "scikit-learn", "The confusion matrix").confusion_matrix
-    matrix: np.ndarray = count(list(truth), list(predicted), labels=list(labels))
-    return matrix
 
 
 def top_k_accuracy(truth: np.ndarray, probabilities: np.ndarray, k: int) -> float:

@@ -3,11 +3,11 @@
 Overlap and perplexity reward the safe reply; these show its price.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from listenwell.errors import InputError
 from listenwell.metrics.checks import check_some
-from listenwell.words import expanded, normalized, words
+from listenwell.words import expanded, ngrams, normalized, words
 
 STOCK_PHRASES = (
     "sorry to hear",
@@ -41,7 +41,7 @@ def distinct_n(texts: Sequence[str], n: int) -> float:
     seen: set[tuple[str, ...]] = set()
     total = 0
     for text in texts:
-        for gram in _ngrams(words(text), n):
+        for gram in ngrams(words(text), n):
             seen.add(gram)
             total += 1
     return len(seen) / total if total else 0.0
@@ -81,11 +81,6 @@ def mean_length(texts: Sequence[str]) -> float:
     """Mean number of tokens of a reply by `words`, punctuation marks included."""
     check_some(texts, "replies")
     return sum(len(words(text)) for text in texts) / len(texts)
-
-
-def _ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
-    """All n-grams: a list of t tokens has t − n + 1."""
-    return (tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
 
 
 def _spelled_out(text: str) -> str:

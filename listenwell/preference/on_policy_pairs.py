@@ -15,7 +15,7 @@ from pathlib import Path
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
-from listenwell.evaluation.replies import example_id
+from listenwell.corpora.sampling import example_id
 from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import Pair, add_pairs, pair_of
 from listenwell.reranking.config import CHOICE, FAULTS

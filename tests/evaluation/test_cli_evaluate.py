@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from listenwell.cli import app
 from listenwell.errors import ListenwellError
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 from listenwell.results.store import environment, read_result
 
 SAMPLES = Path(__file__).parents[1] / "data"
@@ -110,7 +110,7 @@ def test_people_are_their_own_ceiling_and_that_is_said(call):
     assert done.exit_code == 0
     assert result.metric("bleu_1") == pytest.approx(100)
     assert "ceiling" in dict(result.conditions)["reference"]
-    assert dict(result.conditions)["sample"] == Sampling(2, 1).wording(3, 2)
+    assert dict(result.conditions)["sample"] == Sampling(2, 1).describe(3, 2)
     assert result.seed == 1
 
 

@@ -28,7 +28,7 @@ from listenwell.evaluation.generator_results import (
 )
 from listenwell.evaluation.protocol import evaluate_given
 from listenwell.evaluation.replies import reply_seed
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 from listenwell.evaluation.saved_runs import evaluate_realization, is_made, read_made
 from listenwell.evaluation.systems import Asked, System, answering, likelihood, planned, row_name
 from listenwell.evaluation.workers import Job, make_replies
@@ -397,7 +397,7 @@ def test_the_program_of_bare_machines(monkeypatch, asked, reader, tmp_path, caps
     result = read_result(out / "perplexity-fake-gold-factors.json")
     assert result.count == 3 and result.seed == 2
     assert result.command == "python -m listenwell.evaluation.generate_replies perplexity fake"
-    assert dict(result.conditions)["sample"] == Sampling(3, 2).wording(count(reader), 3)
+    assert dict(result.conditions)["sample"] == Sampling(3, 2).describe(count(reader), 3)
     assert (out / "perplexity-fake-factors-summed-over.json").is_file()
     replies = ["replies", *common, "--factors", "gold", "--likelihood", "--out", str(out / "r")]
     assert speaking.main(replies) == 0

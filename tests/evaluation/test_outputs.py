@@ -4,7 +4,7 @@ from listenwell.corpora import CORPORA
 from listenwell.errors import InputError
 from listenwell.evaluation.outputs import read_given
 from listenwell.evaluation.protocol import evaluate_given
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from listenwell.evaluation.embedder import Embedder
 from listenwell.evaluation.outputs import read_given
 from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
 from listenwell.evaluation.replies import claim, example_id, generate_replies, measure_replies, reply_seed
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 from listenwell.generators.base import GeneratorOutput
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
@@ -109,11 +109,11 @@ def test_a_sample_is_drawn_once_and_for_all():
     places = [place for place, _ in drawn]
     assert places == sorted(set(places)) and len(places) == 5
     assert all(item == items[place] for place, item in drawn)
-    assert Sampling(5, seed=3).wording(20, 5) == (
+    assert Sampling(5, seed=3).describe(20, 5) == (
         "5 of 20, drawn by numpy default_rng(3) without replacement, in corpus order"
     )
     assert Sampling(None).draw(items) == Sampling(99).draw(items) == list(enumerate(items))
-    assert Sampling(99).wording(20, 20) == "all 20"
+    assert Sampling(99).describe(20, 20) == "all 20"
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"seed": -1}])

@@ -4,7 +4,7 @@ from listenwell.dialogue import Dialogue, Turn
 from listenwell.reranking.copied import copied
 from listenwell.reranking.generic_response import generic_share, stock_phrases
 from listenwell.reranking.repeated import loops, parroted, repeated, said_before
-from listenwell.reranking.runs import longest_run, sentences
+from listenwell.words import longest_run, sentences
 from listenwell.reranking.self_disclosure.spans import placed
 from listenwell.reranking.unfinished import generic_question, unfinished
 

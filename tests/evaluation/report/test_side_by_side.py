@@ -15,7 +15,7 @@ from listenwell.evaluation.report.side_by_side import (
     read_column,
     side_by_side,
 )
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 
 SAMPLES = Path(__file__).parents[2] / "data"
 
