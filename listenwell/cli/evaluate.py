@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class _Verbs(TyperGroup):
     """A group whose error for the old flat form, `listenwell evaluate MODEL`, names the new verb."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - click's, or typer's copy of it
         if args and args[0] not in (*self.commands, "-h", "--help"):
             raise InputError(
                 f"`listenwell evaluate {args[0]}` does not say what to evaluate.",

@@ -133,7 +133,7 @@ def predict_factors(
         for level in LEVELS:
             if level not in probabilities:
                 continue  # the generator has no such factor
-            truth = vars(plan)[level]
+            truth = getattr(plan, level)
             if level == "mechanisms":
                 pairs = _mechanisms(probabilities[level], truth)
             else:

@@ -304,7 +304,7 @@ def _all_have(lines: Sequence[_Line], column: str, file: Path) -> bool:
     """Whether every line has a reference or an id; some with and some without is an error."""
     if not lines:
         raise InputError(f"{file.name} is empty.", 'Give each line as {"reply": "…"}.')
-    without = [line.position for line in lines if not vars(line)[column]]
+    without = [line.position for line in lines if not getattr(line, column)]
     if without and len(without) < len(lines):
         raise InputError(
             f"{without[0]} has no {column}, other lines have.", "Give it in all lines or in none."

@@ -44,9 +44,9 @@ def agreement(plans: Sequence[Factors], labelled: Sequence[Factors]) -> dict[str
     decided: list[str] = []
     for name, factor in _FACTORS:
         pairs = [
-            (planned, vars(reply)[factor])
+            (planned, getattr(reply, factor))
             for plan, reply in zip(plans, labelled, strict=True)
-            if (planned := vars(plan)[factor]) is not None
+            if (planned := getattr(plan, factor)) is not None
         ]
         if not pairs:
             continue
@@ -60,7 +60,7 @@ def agreement(plans: Sequence[Factors], labelled: Sequence[Factors]) -> dict[str
         raise InputError("No reply has a plan.", "Name replies of a generator that plans.")
     if len(decided) > 1:
         complete = [
-            all(vars(plan)[factor] in (None, vars(reply)[factor]) for factor in decided)
+            all(getattr(plan, factor) in (None, getattr(reply, factor)) for factor in decided)
             for plan, reply in zip(plans, labelled, strict=True)
         ]
         measured["all_realized"] = 100 * sum(complete) / len(complete)

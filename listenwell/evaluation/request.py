@@ -56,12 +56,7 @@ class EvaluationSplit:
     @cached_property
     def examples(self) -> list[Example]:
         """All examples of the split."""
-        examples = list(self.source.examples(self.split))
-        if not examples:
-            raise InputError(
-                f"{self.corpus} {self.split} has no replies to make.", "Name a corpus of conversations."
-            )
-        return examples
+        return list(self.source.examples(self.split))
 
     def sample(self, with_plans: bool = False) -> list[tuple[int, Example]]:
         """The sampled examples with their indices; `with_plans`: only those whose factors are all known."""

@@ -209,7 +209,7 @@ def listener_conditions(listener: Listener) -> dict[str, str]:
     settings = _settings(listener.generate)
     decoding = settings.pop("decoding", None)
     own = listener.generate.conditions() if isinstance(listener.generate, HasConditions) else {}
-    stages = [stage for stage in STAGES if vars(listener)[stage] is not None]
+    stages = [stage for stage in STAGES if getattr(listener, stage) is not None]
     conditions = {
         "model": listener.generate.name,
         "decoding": _in_words(decoding) if isinstance(decoding, Mapping) else "the model's own",

@@ -1,4 +1,4 @@
-"""A generator that plans and annotators that read, without a model: quick, exact, and picklable for workers."""
+"""A generator that plans and annotators that label, without a model: quick, exact, picklable for workers."""
 
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +24,7 @@ def one_hot(labels, best, second=None):
 
 
 class FakeGenerator:
-    """Foretells EX, then "sympathizing" before "questioning", then "caring"."""
+    """Predicts EX, then "sympathizing" before "questioning", then "caring"."""
 
     name = "fake"
 
@@ -32,7 +32,7 @@ class FakeGenerator:
         self.asked = Counter()
 
     def factor_probabilities(self, dialogue, given):
-        self.asked["chances"] += 1
+        self.asked["factor_probabilities"] += 1
         found = {
             "emotion": one_hot(EMOTIONS, "lonely", "sad"),
             "mechanisms": np.array([0.2, 0.4, 0.9]),
@@ -51,21 +51,21 @@ class FakeGenerator:
             return GeneratorOutput((Candidate(f"nothing planned {seed}"),))
         return GeneratorOutput((Candidate(f"{chosen.act} {seed}", chosen), Candidate("second", chosen)))
 
-    def perplexity(self, examples, factors):
+    def perplexity(self, examples, factors="gold", seeds=None):
         count = len(examples)
         nats = {"gold": 10.0, "predicted": 20.0, "none": 30.0, "marginal": 15.0}[factors]
         return Perplexity(nats * count, 10 * count, 5 * count, 20 * count, "letters")
 
 
 class FakeSystem(System):
-    """Who is asked, without weights; a class of its own, so that spawned workers find it."""
+    """A system without weights; a class of its own, so that spawned workers find it."""
 
     def generator(self):
         return FakeGenerator()
 
 
 class FakeAnnotator:
-    """Reads what a table says of a reply; everything else is a plain "others" without a mechanism."""
+    """Labels a reply as a table says; everything else is a plain "others" without a mechanism."""
 
     key = "0123456789abcdef"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Persona, Turn
-from listenwell.evaluation.empathy import empathy_conditions, load_readers, measure_empathy
+from listenwell.evaluation.empathy import empathy_conditions, load_annotator, measure_empathy
 from tests.evaluation.fake_generator import FakeAnnotator
 
 SAID = Dialogue((Turn("speaker", "I didn't get the job."),))
@@ -43,7 +43,7 @@ def test_the_readers_are_named():
 
 def test_the_shipped_annotators_hear_warmth_and_questions():
     found = [
-        measure_empathy([SAID], [reply], load_readers())
+        measure_empathy([SAID], [reply], load_annotator())
         for reply in ("I am so sorry, that must hurt so much.", "What kind of job was it?")
     ]
     assert found[0]["er_level"] > found[1]["er_level"]

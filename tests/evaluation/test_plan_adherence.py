@@ -2,7 +2,7 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.evaluation.plan_adherence import agreement, measure_realization
+from listenwell.evaluation.plan_adherence import agreement, measure_plan_adherence
 from tests.evaluation.fake_generator import FakeAnnotator
 
 ER, EX = "emotional_reaction", "exploration"
@@ -44,7 +44,7 @@ def test_factors_that_no_plan_decides_are_left_out():
 
 
 def test_what_was_not_read_is_an_error():
-    with pytest.raises(InputError, match="was not read"):
+    with pytest.raises(InputError, match="was not predicted"):
         agreement(PLANS[:1], [Factors(act="consoling")])
 
 
@@ -52,8 +52,8 @@ def test_replies_are_read_with_the_turn_they_answer_and_nothing_known():
     readers = FakeAnnotator({"a": READ[0], "b": READ[1]})
     known = Turn("speaker", "post", Factors(act="wishing"))
     contexts = [Dialogue((Turn("listener", "before"), known)), Dialogue((Turn("speaker", "other"),))]
-    found = measure_realization(PLANS[:2], contexts, ["a", "b"], readers)
+    found = measure_plan_adherence(PLANS[:2], contexts, ["a", "b"], readers)
     assert found == {"cm_realized": 50, "da_realized": 100, "em_realized": 50, "all_realized": 50}
     assert readers.seen == [("post", "a"), ("other", "b")]
     with pytest.raises(InputError, match="do not pair up"):
-        measure_realization(PLANS[:2], contexts, ["a"], readers)
+        measure_plan_adherence(PLANS[:2], contexts, ["a"], readers)

@@ -85,4 +85,4 @@ def test_lists_that_do_not_pair_up_and_labels_that_repeat():
     with pytest.raises(InputError, match="do not pair up"):
         realization(["wishing"], [])
     with pytest.raises(InputError, match="twice"):
-        confusion_matrix(["sad"], ["sad"], ["sad", "sad"])
+        classification_metrics(["sad"], ["sad"], ["sad", "sad"])

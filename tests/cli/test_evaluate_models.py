@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from listenwell.cli import app
-from listenwell.errors import CheckpointError, InputError
+from listenwell.errors import CheckpointError
 from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
 from listenwell.results.store import read_result
 from tests.rankers.many_talks import write_talks
@@ -98,32 +98,8 @@ def test_another_split_and_place_are_measured(call, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        ("--replies", "x.jsonl"),
-        ("--recipe", "x.yaml"),
-        ("--weights", "x"),
-        ("--encoder", "x"),
-        ("--ears", "x"),
-        ("--head", "emotion"),
-        ("--seed", "3"),
-    ],
-)
-def test_options_of_others_are_refused(call, options):
-    done = call("evaluate", "rankers", *options)
-    assert isinstance(done.exception, InputError)
-    assert str(done.exception) == (
-        "Rankers are measured on pools of replies. "
-        "Give --ranker, --corpus, --path, --split, --limit, --out, --keep or --system."
-    )
-    assert not Path("runs").exists()
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("prompted", "--ranker", "a"), "--ears and --head are of annotators, --ranker of rankers"),
-        (("annotators", "--ranker", "a"), "Annotators are measured on their own corpora"),
         (("rankers", "--ranker", "none"), "none is not a listenwell checkpoint: there is no such folder"),
         (("rankers", "--ranker", "a", "--ranker", "a"), "The same ranker is given twice"),
         (("rankers", "--ranker", "a", "--ranker", "poly"), "not of one recipe: bi; poly"),
