@@ -17,8 +17,6 @@ _NOT = re.compile(rf"(?<=[^\W_])\s+(?=n't{_AFTER})")  # did n't -> didn't
 _PARTED = re.compile(rf"{_BEFORE}(?:(?:gon|wan)\s+na|got\s+ta|(?:gim|lem)\s+me|can\s+not){_AFTER}")
 """Words that the Treebank takes apart: gonna, wanna, gotta, gimme, lemme, cannot."""
 
-_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+")
-
 _ENDINGS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will"}
 _WHOLE = {
     "won't": "will not",
@@ -60,40 +58,6 @@ def expanded(word: str) -> str:
     return word
 
 
-def word_set(text: str) -> frozenset[str]:
-    """The words between white space, as a set: for word lists in code."""
-    return frozenset(text.split())
-
-
-def sentences(text: str) -> list[tuple[str, ...]]:
-    """The words of each sentence without punctuation; a sentence without a word is left out."""
-    parts = (plain_words(part) for part in _SENTENCE_END.split(text.strip()))
-    return [part for part in parts if part]
-
-
-def plain_words(text: str) -> tuple[str, ...]:
-    """The words of a text without punctuation."""
-    return tuple(word for word in words(text) if word[0].isalnum())
-
-
-def ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
-    """All n-grams: a list of t tokens has t − n + 1."""
-    return (tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
-
-
-def longest_run(first: Sequence[str], second: Sequence[str]) -> int:
-    """The length of the longest run of words that the two have in common."""
-    best, before = 0, [0] * (len(second) + 1)
-    for word in first:
-        row = [0] * (len(second) + 1)
-        for column, other in enumerate(second, start=1):
-            if word == other:
-                row[column] = before[column - 1] + 1
-                best = max(best, row[column])
-        before = row
-    return best
-
-
 @cache
 def _token() -> re.Pattern[str]:
     """What one token looks like; `re` does not count combining marks as letters, so they are listed."""
@@ -105,3 +69,40 @@ def _token() -> re.Pattern[str]:
     )
     letters = rf"[^\W_]+(?:[{marks}]+[^\W_]*)*"
     return re.compile(rf"{letters}(?:'{letters})*|\S[{marks}]*")
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text with white space between them."""
+    return frozenset(text.split())
+
+
+def spoken_words(text: str) -> tuple[str, ...]:
+    """The words of a text without punctuation."""
+    return tuple(word for word in words(text) if word[0].isalnum())
+
+
+def sentences(text: str) -> list[tuple[str, ...]]:
+    """The words of each sentence without punctuation; sentences without a word are left out."""
+    parts = (spoken_words(part) for part in _SENTENCE_END.split(text.strip()))
+    return [part for part in parts if part]
+
+
+def ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
+    """All runs of n words."""
+    return (tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
+
+
+def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
+    """The length of the longest run of words that both sequences hold."""
+    longest, previous = 0, [0] * (len(second) + 1)
+    for word in first:
+        current = [0] * (len(second) + 1)
+        for index, other in enumerate(second, start=1):
+            if word == other:
+                current[index] = previous[index - 1] + 1
+                longest = max(longest, current[index])
+        previous = current
+    return longest

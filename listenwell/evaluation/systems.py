@@ -190,8 +190,8 @@ def row_name(system: str, factors: str | None = None, without: Iterable[str] = (
 
 def model_files(generator: object, weights: Path | None) -> tuple[Path, ...]:
     """The files of a generator's checkpoint, or of its base model."""
-    if isinstance(generator, HasFiles):
-        return tuple(generator.files())
+    if isinstance(generator, HasFiles) and (files := tuple(generator.files())):
+        return files
     settings = _settings(generator)
     if settings.get("base") is None:
         return ()
@@ -227,7 +227,10 @@ def _reranker_conditions(reranker: object | None) -> dict[str, str]:
     if reranker is None:
         return {}
     if isinstance(reranker, HasConditions):
-        return {f"reranker: {name}": value for name, value in reranker.conditions().items()}
+        return {
+            name if name.startswith("rerank") else f"reranker: {name}": value
+            for name, value in reranker.conditions().items()
+        }
     key = f", key {reranker.key}" if isinstance(reranker, HasKey) else ""
     return {"reranker": f"{type(reranker).__name__}{key}"}
 

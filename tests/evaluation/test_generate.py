@@ -86,7 +86,7 @@ class FirstComes:
 
 class Weighted(FirstComes):
     def conditions(self):
-        return {"features": "reward 3, likelihood 0.5", "annotator": "key 12"}
+        return {"reranking features": "reward 3, likelihood 0.5", "annotator": "key 12"}
 
 
 def test_the_reranker_and_the_pool_are_described_in_words(embedder, tmp_path):
@@ -100,7 +100,7 @@ def test_the_reranker_and_the_pool_are_described_in_words(embedder, tmp_path):
     stages = {"stages": "generate, rerank"}
     assert reranked == plain | stages | {"reranker": f"FirstComes, key {'0f' * 32}"}
     weighted = conditions(Listener(Echo(), rerank=Weighted()), "weighted")
-    spelled_out = {"reranker: features": "reward 3, likelihood 0.5", "reranker: annotator": "key 12"}
+    spelled_out = {"reranking features": "reward 3, likelihood 0.5", "reranker: annotator": "key 12"}
     assert weighted == plain | stages | spelled_out
     file = tmp_path / "mine.txt"
     file.write_text("Oh.\nHow sad!\n")
