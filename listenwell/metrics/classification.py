@@ -39,22 +39,22 @@ def classification_metrics(
     ).precision_recall_fscore_support
     metrics = {"accuracy": accuracy(truth, predicted)}
     for average in ("macro", "weighted"):
-        found = scores(list(truth), list(predicted), labels=list(labels), average=average, zero_division=0)
-        for name, value in zip(("precision", "recall", "f1"), found[:3], strict=True):
+        averages = scores(list(truth), list(predicted), labels=list(labels), average=average, zero_division=0)
+        for name, value in zip(("precision", "recall", "f1"), averages[:3], strict=True):
             metrics[f"{average}_{name}"] = 100 * float(value)
     return metrics
 
 
-def label_set_metrics(truth: np.ndarray, given: np.ndarray) -> dict[str, float]:
+def label_set_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Macro and micro F1 where an item can have several labels, in percent (by scikit-learn).
 
     Args:
         truth: (n, labels) of true and false.
-        given: the same, as the classifier says.
+        predicted: the same, of the classifier.
     """
     f1 = library("sklearn.metrics", "scikit-learn", "F1 of label sets").f1_score
     return {
-        f"{average}_f1": 100 * float(f1(truth, given, average=average, zero_division=0))
+        f"{average}_f1": 100 * float(f1(truth, predicted, average=average, zero_division=0))
         for average in ("macro", "micro")
     }
 
@@ -70,16 +70,16 @@ def top_k_accuracy(truth: np.ndarray, probabilities: np.ndarray, k: int) -> floa
     return recall_at(rank_of_truth(probabilities, truth), k)
 
 
-def realization(planned: Sequence[str | Collection[str]], found: Sequence[str | Collection[str]]) -> float:
+def realization(planned: Sequence[str | Collection[str]], shown: Sequence[str | Collection[str]]) -> float:
     """The share of replies, in percent, that show the factor they were planned with (CoMAE §6.5, Table 5).
 
     Args:
         planned: the factor each reply was generated under: an act, a tone, or the set of mechanisms.
-        found: what a classifier identifies in the reply. Sets are equal in any order, and as a whole: one
+        shown: what a classifier identifies in the reply. Sets are equal in any order, and as a whole: one
             mechanism too many or too few is a miss.
     """
-    check_pairs(planned, found, "factors")
-    same = (_as_set(plan) == _as_set(fact) for plan, fact in zip(planned, found, strict=True))
+    check_pairs(planned, shown, "factors")
+    same = (_as_set(plan) == _as_set(fact) for plan, fact in zip(planned, shown, strict=True))
     return 100 * sum(same) / len(planned)
 
 

@@ -26,7 +26,7 @@ STOCK_PHRASES = (
     "good luck",
     "congratulations",
 )
-"""What empathetic systems say whatever they hear. Part of the metric: another list gives another number."""
+"""Phrases that empathetic systems use in any context; another list is another metric."""
 
 
 def distinct_n(texts: Sequence[str], n: int) -> float:
@@ -65,11 +65,11 @@ def stock_phrase_rate(texts: Sequence[str], phrases: Sequence[str] = STOCK_PHRAS
     Phrases match whole words, after common contractions are written out: "That's so ..." holds "that is so".
     """
     check_some(texts, "replies")
-    wanted = [_spelled_out(phrase) for phrase in phrases]
-    if not all(phrase.strip() for phrase in wanted):
+    expanded_phrases = [_spelled_out(phrase) for phrase in phrases]
+    if not all(phrase.strip() for phrase in expanded_phrases):
         raise InputError("A stock phrase is empty.", "Give phrases of one word or more.")
     replies = map(_spelled_out, texts)
-    return 100 * sum(any(phrase in reply for phrase in wanted) for reply in replies) / len(texts)
+    return 100 * sum(any(phrase in reply for phrase in expanded_phrases) for reply in replies) / len(texts)
 
 
 def phrase_rate(texts: Sequence[str], phrase: str) -> float:

@@ -184,7 +184,7 @@ def test_every_question_of_every_head_is_asked(classifier):
 
 
 def test_ears_made_otherwise_are_no_seeds_of_each_other(classifier):
-    with pytest.raises(InputError, match=r"made otherwise.*seeds of one recipe"):
+    with pytest.raises(InputError, match=r"another recipe.*seeds of one recipe"):
         evaluate_classifiers(
             [classifier("a", {"act": {}}), classifier("b", {"act": {}, "tone": {}})], Scope("test"), "tiny"
         )
