@@ -218,6 +218,8 @@ def listener_conditions(listener: Listener) -> dict[str, str]:
         "stages": ", ".join(["generate", *stages]),
         "settings": dumps({name: value for name, value in settings.items() if name not in own}),
     }
+    if isinstance(listener.generate, HasRuntime):  # which engine "auto" resolved to
+        conditions["engine"] = type(listener.generate.runtime).__name__
     if isinstance(listener.understand, HasKey):
         conditions["emotion recognized by"] = f"our annotators, key {listener.understand.key[:12]}"
     return conditions | _reranker_conditions(listener.rerank) | own

@@ -120,7 +120,7 @@ def test_the_old_flat_form_names_the_new_verb(arguments, example):
     ("file", "system", "count", "first"),
     [("moel.txt", "MoEL", 3, "moel"), ("mime.txt", "mime beam", 2, "mime-beam")],
 )
-def test_peers_are_measured_and_kept(call, file, system, count, first):
+def test_baselines_are_measured_and_kept(call, file, system, count, first):
     done = call(SAMPLES / "peers" / file, "--system", system, "--keep", "kept", "--json")
     assert done.exit_code == 0, done.exception
     result = read_result(Path(f"kept/replies-{first}.json"))

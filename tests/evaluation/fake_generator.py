@@ -17,10 +17,10 @@ PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", to
 
 def one_hot(labels, best, second=None):
     """The best label has .6, the second .3, the others share the rest."""
-    found = np.full(len(labels), 0.1 / (len(labels) - 2))
-    found[labels.index(best)] = 0.6
-    found[labels.index(second or labels[0 if labels[0] != best else 1])] = 0.3
-    return found
+    probabilities = np.full(len(labels), 0.1 / (len(labels) - 2))
+    probabilities[labels.index(best)] = 0.6
+    probabilities[labels.index(second or labels[0 if labels[0] != best else 1])] = 0.3
+    return probabilities
 
 
 class FakeGenerator:
@@ -29,23 +29,23 @@ class FakeGenerator:
     name = "fake"
 
     def __init__(self):
-        self.asked = Counter()
+        self.calls = Counter()
 
     def factor_probabilities(self, dialogue, given):
-        self.asked["factor_probabilities"] += 1
-        found = {
+        self.calls["factor_probabilities"] += 1
+        probabilities = {
             "emotion": one_hot(EMOTIONS, "lonely", "sad"),
             "mechanisms": np.array([0.2, 0.4, 0.9]),
             "act": one_hot(ACTS, "sympathizing", "questioning"),
             "tone": one_hot(TONES, "caring"),
         }
-        return {level: row for level, row in found.items() if getattr(given, level) is None}
+        return {level: row for level, row in probabilities.items() if getattr(given, level) is None}
 
     def plan(self, dialogue, emotion, want, seed):
         return (replace(PLAN, act="sympathizing"),)
 
     def generate(self, dialogue, plans, seed, on_text=None):
-        self.asked["generate"] += 1
+        self.calls["generate"] += 1
         chosen = plans[0] if plans else None
         if chosen is None:
             return GeneratorOutput((Candidate(f"nothing planned {seed}"),))
@@ -77,8 +77,8 @@ class FakeAnnotator:
         for dialogue in dialogues:
             *before, last = dialogue.turns
             self.seen.append(tuple(turn.text for turn in dialogue.turns))
-            read = self.table.get(last.text, Factors(levels=(0, 0, 0), act="others", tone="neutral"))
-            yield replace(dialogue, turns=(*before, Turn(last.speaker, last.text, read)))
+            label = self.table.get(last.text, Factors(levels=(0, 0, 0), act="others", tone="neutral"))
+            yield replace(dialogue, turns=(*before, Turn(last.speaker, last.text, label)))
 
 
 def annotate(reader, split, folder, plan=PLAN):

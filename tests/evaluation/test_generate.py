@@ -32,12 +32,12 @@ class Echo:
     name = "echo"
 
     def __init__(self):
-        self.asked = 0
+        self.calls = 0
 
     def generate(self, dialogue, plan, seed, on_text=None):
         from listenwell.dialogue import Candidate
 
-        self.asked += 1
+        self.calls += 1
         return GeneratorOutput((Candidate(f"{seed} after {len(dialogue.turns)} turns"),))
 
 
@@ -107,22 +107,22 @@ def test_the_reranker_and_the_pool_are_described_in_words(embedder, tmp_path):
     search = PoolSearch.open(FakeSelector(), find_pool(str(file)))
     # The ranker's folder is no part of the result, what it holds is.
     config = RetrievalConfig(pool=str(file), ranker=tmp_path / "ranker", top=1)
-    found = conditions(Listener(Retrieval(config, search)), "pool")
-    assert found["pool"] == f"mine.txt, 2 replies, sha256 {find_pool(str(file)).hash}"
-    assert found["ranker"] == "fake, key fake key" and found["decoding"] == "none: replies are chosen"
-    assert json.loads(found["settings"]) == {"top": 1, "candidates": 100, "longest": 1000}
-    assert str(tmp_path) not in str(found)
+    measured = conditions(Listener(Retrieval(config, search)), "pool")
+    assert measured["pool"] == f"mine.txt, 2 replies, sha256 {find_pool(str(file)).hash}"
+    assert measured["ranker"] == "fake, key fake key" and measured["decoding"] == "none: replies are chosen"
+    assert json.loads(measured["settings"]) == {"top": 1, "candidates": 100, "longest": 1000}
+    assert str(tmp_path) not in str(measured)
 
 
 def test_every_reply_metric_is_measured_and_has_a_unit(embedder):
-    found = reply_metrics(HUMAN * 200, HUMAN * 200, embedder)
-    assert set(found) == {name for name, known in METRICS.items() if known.group in REPLY_GROUPS}
-    assert found["bleu_4"] == found["rouge_l"] == pytest.approx(100)
-    assert found["sentence_similarity"] == pytest.approx(1)
-    assert found["distinct_replies"] == pytest.approx(0.5)
-    assert found["distinct_replies_of_500"] == pytest.approx(0.6)
-    assert found["sorry_to_hear"] == pytest.approx(100 / 3)
-    assert found["length"] == pytest.approx((8 + 4 + 6) / 3)
+    measured = reply_metrics(HUMAN * 200, HUMAN * 200, embedder)
+    assert set(measured) == {name for name, known in METRICS.items() if known.group in REPLY_GROUPS}
+    assert measured["bleu_4"] == measured["rouge_l"] == pytest.approx(100)
+    assert measured["sentence_similarity"] == pytest.approx(1)
+    assert measured["distinct_replies"] == pytest.approx(0.5)
+    assert measured["distinct_replies_of_500"] == pytest.approx(0.6)
+    assert measured["sorry_to_hear"] == pytest.approx(100 / 3)
+    assert measured["length"] == pytest.approx((8 + 4 + 6) / 3)
 
 
 def test_variety_of_500_needs_500_and_is_the_plain_figure_for_500(embedder):
@@ -138,9 +138,9 @@ def test_a_sample_is_drawn_once_and_for_all():
     items = [f"item {number}" for number in range(20)]
     drawn = Sampling(5, seed=3).draw(items)
     assert drawn == Sampling(5, seed=3).draw(items) != Sampling(5, seed=4).draw(items)
-    places = [place for place, _ in drawn]
-    assert places == sorted(set(places)) and len(places) == 5
-    assert all(item == items[place] for place, item in drawn)
+    indices = [index for index, _ in drawn]
+    assert indices == sorted(set(indices)) and len(indices) == 5
+    assert all(item == items[index] for index, item in drawn)
     assert Sampling(5, seed=3).describe(20, 5) == (
         "5 of 20, drawn by numpy default_rng(3) without replacement, in corpus order"
     )
@@ -171,7 +171,7 @@ def test_an_interrupted_run_goes_on_and_equals_an_unbroken_one(examples, tmp_pat
     file.write_bytes(lines[0] + lines[1][: len(lines[1]) // 2])
     generator = Echo()
     assert replies_of(Listener(generator), examples, 0, file) == unbroken
-    assert generator.asked == len(examples) - 1
+    assert generator.calls == len(examples) - 1
     assert file.read_bytes() == whole.read_bytes()
 
 

@@ -56,28 +56,30 @@ def load(tmp_path, corpus, content, system=None, sampling=None):
 
 
 def test_replies_with_references_need_no_corpus(tmp_path, corpus):
-    found = load(tmp_path, corpus, lines({"reply": "a", "reference": "b"}, {"reply": "c", "reference": "d"}))
-    assert (found.system, found.replies, found.references) == ("theirs", ["a", "c"], ["b", "d"])
-    assert found.conditions["sample"] == "all 2"
+    outputs = load(
+        tmp_path, corpus, lines({"reply": "a", "reference": "b"}, {"reply": "c", "reference": "d"})
+    )
+    assert (outputs.system, outputs.replies, outputs.references) == ("theirs", ["a", "c"], ["b", "d"])
+    assert outputs.conditions["sample"] == "all 2"
 
 
 def test_replies_in_the_order_of_the_corpus(tmp_path, corpus, examples):
-    content = lines(*({"reply": f"reply {place}"} for place, _ in examples))
-    found = load(tmp_path, corpus, content, "Mine")
-    assert found.system == "Mine"
-    assert found.replies == [f"reply {place}" for place, _ in examples]
-    assert found.references == [example.reply.text for _, example in examples]
+    content = lines(*({"reply": f"reply {index}"} for index, _ in examples))
+    outputs = load(tmp_path, corpus, content, "Mine")
+    assert outputs.system == "Mine"
+    assert outputs.replies == [f"reply {index}" for index, _ in examples]
+    assert outputs.references == [example.reply.text for _, example in examples]
     sampled = load(tmp_path, corpus, content, sampling=Sampling(2, seed=1))
-    assert sampled.replies == [f"reply {place}" for place, _ in Sampling(2, seed=1).draw(examples)]
+    assert sampled.replies == [f"reply {index}" for index, _ in Sampling(2, seed=1).draw(examples)]
 
 
 def test_replies_by_id_in_any_order(tmp_path, corpus, examples):
     chosen = [examples[-1], examples[0]]
     content = lines(*({"id": example_id(e, p), "reply": f"reply {p}"} for p, e in chosen))
-    found = load(tmp_path, corpus, content)
-    assert found.replies == [f"reply {examples[0][0]}", f"reply {examples[-1][0]}"]
-    assert found.references == [examples[0][1].reply.text, examples[-1][1].reply.text]
-    assert found.conditions["sample"] == f"the 2 of {len(examples)} that the file answers"
+    outputs = load(tmp_path, corpus, content)
+    assert outputs.replies == [f"reply {examples[0][0]}", f"reply {examples[-1][0]}"]
+    assert outputs.references == [examples[0][1].reply.text, examples[-1][1].reply.text]
+    assert outputs.conditions["sample"] == f"the 2 of {len(examples)} that the file answers"
     with pytest.raises(InputError, match="no reply to"):
         load(tmp_path, corpus, content, sampling=Sampling(len(examples) - 1))
 

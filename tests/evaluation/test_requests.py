@@ -54,7 +54,7 @@ def split(reader, tmp_path):
 
 
 @pytest.fixture
-def request_(split, tmp_path):
+def fake_request(split, tmp_path):
     return EvaluationRequest(FakeSystem("fake"), split, tmp_path / "run", "gold")
 
 
@@ -82,14 +82,17 @@ def test_replies_without_all_factors_are_left_out_and_counted(reader, tmp_path):
     assert split.conditions(total)["sample"] == f"all {total}"
 
 
-def test_perplexity_has_a_row_for_each_kind_of_factors(request_):
-    gold = evaluate_perplexity(request_)
+def test_perplexity_has_a_row_for_each_kind_of_factors(fake_request):
+    gold = evaluate_perplexity(fake_request)
     assert (gold.task, gold.system) == ("perplexity", "fake, gold factors")
     assert gold.metric("perplexity_by_token") == pytest.approx(math.e, abs=1e-6)
     assert gold.metric("perplexity_by_word") == pytest.approx(math.e**2, abs=1e-6)
-    said = dict(gold.conditions)
-    assert said["factors"].startswith("gold: those of the human reply") and said["tokenizer"] == "letters"
-    free = evaluate_perplexity(replace(request_, factors="none", name="Ours"))
+    conditions = dict(gold.conditions)
+    assert (
+        conditions["factors"].startswith("gold: those of the human reply")
+        and conditions["tokenizer"] == "letters"
+    )
+    free = evaluate_perplexity(replace(fake_request, factors="none", name="Ours"))
     assert (free.system, free.metric("perplexity_by_token")) == (
         "Ours, no factors",
         pytest.approx(math.e**3, abs=1e-5),
@@ -107,7 +110,7 @@ def test_corpora_that_nobody_learns_from_have_a_table_of_their_own(corpus, tmp_p
     assert ("sha256(sp_id)" in dict(result.conditions).get("split", "")) == (corpus == "epitome")
 
 
-def test_a_speaker_without_factors_has_one_perplexity():
+def test_a_generator_without_factors_has_one_perplexity():
     class Plain:
         name = "plain"
 
@@ -137,49 +140,49 @@ def test_plans_that_are_drawn_have_the_seed_of_their_reply():
     assert generator.seeds == (reply_seed(3, 4), reply_seed(3, 7))
 
 
-def test_planning_is_one_row_and_keeps_what_was_foretold(request_, tmp_path):
-    first = evaluate_factor_prediction(replace(request_, name="CM → DA"))
+def test_planning_is_one_row_and_keeps_predictions(fake_request, tmp_path):
+    first = evaluate_factor_prediction(replace(fake_request, name="CM → DA"))
     assert (first.task, first.system) == ("planning", "CM → DA")
     assert first.metric("cm_exact") == 100 and first.metric("da_hits_1_after") == 0
     assert first.metric("da_hits_3_after") == 100 and first.metric("emotion_hits_5") == 100
-    assert len(read_predictions(request_.out / "planning.jsonl")) == first.count
-    beside = replace(request_, out=tmp_path / "other")
+    assert len(read_predictions(fake_request.out / "planning.jsonl")) == first.count
+    beside = replace(fake_request, out=tmp_path / "other")
     second = evaluate_factor_prediction(replace(beside, name="CM ‖ DA"))
-    for result, folder in ((first, request_.out), (second, beside.out)):
+    for result, folder in ((first, fake_request.out), (second, beside.out)):
         write_result(result, folder / file_name(result))
-    both = compare_pair(beside.out / "planning.jsonl", request_.out / "planning.jsonl")
+    both = compare_pair(beside.out / "planning.jsonl", fake_request.out / "planning.jsonl")
     assert (both.system, both.metric("da_share"), both.checkpoint) == ("CM ‖ DA", 100, second.checkpoint)
     assert dict(both.conditions)["DA against CM → DA"] == "0 won, 0 lost, sign test p 1"
     assert "by this model and by CM → DA" in dict(both.conditions)["given"]
-    (request_.out / file_name(first)).unlink()
+    (fake_request.out / file_name(first)).unlink()
     with pytest.raises(InputError, match="no result of planning"):
-        compare_pair(beside.out / "planning.jsonl", request_.out / "planning.jsonl")
+        compare_pair(beside.out / "planning.jsonl", fake_request.out / "planning.jsonl")
     assert {file_name(first), file_name(second)} == {"planning-cm-to-da.json", "planning-cm-and-da.json"}
 
 
-def test_forced_plans_are_carried_out_and_kept(request_, reader):
-    file = generate(request_)
+def test_forced_plans_are_carried_out_and_kept(fake_request, reader):
+    file = generate(fake_request)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert len(lines) == count(reader)
     assert all(line["reply"].startswith("questioning ") for line in lines)
     assert all(Factors.from_dict(line["plan"]) == PLAN for line in lines)
-    run = json.loads((request_.out / "run.json").read_text())
+    run = json.loads((fake_request.out / "run.json").read_text())
     assert run["system"] == "fake, gold factors" and run["corpus"] == ED and is_run(file)
-    assert json.loads((request_.out / "made.json").read_text())["command"]
+    assert json.loads((fake_request.out / "made.json").read_text())["command"]
     with pytest.raises(InputError, match="other settings"):
-        generate(replace(request_, factors="predicted"))
+        generate(replace(fake_request, factors="predicted"))
 
 
-def test_predicted_plans_are_the_speakers_own(request_):
-    free = replace(request_, factors="predicted", out=request_.out / "free")
+def test_predicted_plans_are_the_generators_own(fake_request):
+    free = replace(fake_request, factors="predicted", out=fake_request.out / "free")
     lines = [json.loads(line) for line in generate(free).read_text().splitlines()]
     assert {line["plan"]["act"] for line in lines} == {"sympathizing"}
     with pytest.raises(InputError, match="gold, predicted or none"):
         generator_answer(Listener(FakeGenerator()), "marginal")
 
 
-def test_a_speaker_that_can_do_without_plans_is_asked_without(request_):
-    free = replace(request_, factors="none", out=request_.out / "none")
+def test_a_generator_that_can_do_without_plans_generates_without(fake_request):
+    free = replace(fake_request, factors="none", out=fake_request.out / "none")
     lines = [json.loads(line) for line in generate(free).read_text().splitlines()]
     assert all(line["reply"].startswith("nothing planned") and "plan" not in line for line in lines)
 
@@ -190,30 +193,33 @@ def test_a_speaker_that_can_do_without_plans_is_asked_without(request_):
         generator_answer(Listener(Plain()), "gold")
 
 
-def test_many_dialogues_are_answered_in_one_batch_where_a_speaker_can(request_, monkeypatch):
+def test_many_dialogues_are_answered_in_one_batch_where_a_generator_can(fake_request, monkeypatch):
     class Many(FakeGenerator):
         batches = ()
 
-        def generate_batch(self, asked):
-            self.batches += (len(asked),)
-            return [self.generate(*one) for one in asked]
+        def generate_batch(self, requests):
+            self.batches += (len(requests),)
+            return [self.generate(*request) for request in requests]
 
-    one_by_one = generate(request_).read_bytes()
+    one_by_one = generate(fake_request).read_bytes()
     generator = Many()
     monkeypatch.setattr(FakeSystem, "generator", lambda self: generator)
     monkeypatch.setattr(systems, "GENERATOR_BATCH", 2)
-    assert generate(replace(request_, out=request_.out / "batches")).read_bytes() == one_by_one
-    assert set(generator.batches[:-1]) == {2} and sum(generator.batches) == len(request_.examples)
+    assert generate(replace(fake_request, out=fake_request.out / "batches")).read_bytes() == one_by_one
+    assert set(generator.batches[:-1]) == {2} and sum(generator.batches) == len(fake_request.examples)
 
 
-def test_the_number_of_workers_moves_no_number(request_, tmp_path):
-    alone = generate(request_).read_bytes()
-    both = replace(request_, out=tmp_path / "two", workers=2)
+def test_the_number_of_workers_moves_no_number(fake_request, tmp_path):
+    alone = generate(fake_request).read_bytes()
+    both = replace(fake_request, out=tmp_path / "two", workers=2)
     assert generate(both).read_bytes() == alone
     assert sorted(file.name for file in both.out.iterdir()) == ["made.json", "replies.jsonl", "run.json"]
-    one, two = (evaluate_factor_prediction(replace(request_, workers=n)).metrics for n in (1, 2))
-    assert one == two
-    assert evaluate_perplexity(replace(request_, workers=2)).metrics == evaluate_perplexity(request_).metrics
+    first, second = (evaluate_factor_prediction(replace(fake_request, workers=n)).metrics for n in (1, 2))
+    assert first == second
+    assert (
+        evaluate_perplexity(replace(fake_request, workers=2)).metrics
+        == evaluate_perplexity(fake_request).metrics
+    )
 
 
 _WORKS_LONG = """
@@ -236,7 +242,7 @@ if __name__ == "__main__":
 
 
 def runs(process):
-    """Whether a process is alive; one that has ended may wait for somebody who asks how."""
+    """Whether a process is alive; one that has ended may wait for somebody system asks how."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -258,9 +264,9 @@ def test_a_worker_ends_with_its_parent(tmp_path):
     assert not runs(worker)
 
 
-def test_a_run_is_measured_from_its_folder(request_, reader, tiny_encoder):
-    file = generate(request_)
-    save_perplexity(request_, FakeGenerator())
+def test_a_run_is_measured_from_its_folder(fake_request, reader, tiny_encoder):
+    file = generate(fake_request)
+    save_perplexity(fake_request, FakeGenerator())
     outputs = load_run(file, reader)
     assert (outputs.system, outputs.corpus, outputs.split, outputs.seed) == (
         "fake, gold factors",
@@ -277,8 +283,8 @@ def test_a_run_is_measured_from_its_folder(request_, reader, tiny_encoder):
     assert (named.task, named.system, named.metric("er_level")) == ("family", "Mine", None)
 
 
-def test_realization_is_read_from_the_replies_of_a_run(request_, reader):
-    file = generate(request_)
+def test_plan_adherence_is_measured_from_the_replies_of_a_run(fake_request, reader):
+    file = generate(fake_request)
     outputs = load_run(file, reader)
     first = outputs.replies[0]
     result = score_plan_adherence(outputs, FakeAnnotator({first: replace(PLAN, tone="joy")}))
@@ -290,19 +296,19 @@ def test_realization_is_read_from_the_replies_of_a_run(request_, reader):
         score_plan_adherence(replace(outputs, plans=[]), FakeAnnotator())
 
 
-def test_a_run_that_was_stopped_says_so(request_, reader):
-    file = generate(request_)
+def test_a_run_that_was_stopped_says_so(fake_request, reader):
+    file = generate(fake_request)
     file.unlink()
     assert is_run(file)
     with pytest.raises(InputError, match=r"is not finished.*it continues"):
         load_run(file, reader)
 
 
-def test_a_run_of_another_corpus_is_named(request_, tmp_path):
-    file = generate(request_)
+def test_a_run_of_another_corpus_is_named(fake_request, tmp_path):
+    file = generate(fake_request)
     with pytest.raises(InputError, match="--corpus empathetic_dialogues"):
         load_run(file, CORPORA.load("esconv")(SAMPLES / "esconv"))
-    (request_.out / "run.json").write_text("[]")
+    (fake_request.out / "run.json").write_text("[]")
     with pytest.raises(InputError, match="is damaged"):
         load_run(file, CORPORA.load(ED)(SAMPLES / ED))
 
@@ -325,33 +331,33 @@ def test_a_whole_listener_is_loaded_with_its_parts_switched_off(monkeypatch):
     assert called == {"recipe": None, "weights": None, "without": ("ranker",)}
 
 
-def test_a_speaker_alone_runs_where_the_gpu_is(tiny_generator, monkeypatch):
-    who = System("planned", tiny_generator)
-    assert who.generator().config.engine == Engine("auto", "fp32")
+def test_a_generator_alone_runs_where_the_gpu_is(tiny_generator, monkeypatch):
+    system = System("planned", tiny_generator)
+    assert system.generator().config.engine == Engine("auto", "fp32")
     monkeypatch.setattr(systems, "_has_gpu", lambda: True)
-    assert who.generator().config.engine == Engine("torch", "fp32")
-    assert isinstance(who.generator().runtime, TorchRuntime)
+    assert system.generator().config.engine == Engine("torch", "fp32")
+    assert isinstance(system.generator().runtime, TorchRuntime)
 
 
 def test_the_planned_generator_itself(split, reader, tiny_generator, tmp_path):
-    who = System("planned", tiny_generator)
-    assert who.generator().config.candidates == who.generator().config.plans == 1
+    system = System("planned", tiny_generator)
+    assert system.generator().config.candidates == system.generator().config.plans == 1
     few = replace(split, sampling=Sampling(2, 1))
-    request_ = EvaluationRequest(who, few, tmp_path / "gold", "gold")
-    plans = evaluate_factor_prediction(request_)
+    fake_request = EvaluationRequest(system, few, tmp_path / "gold", "gold")
+    plans = evaluate_factor_prediction(fake_request)
     assert plans.count == 2 and {"cm_exact", "da_hits_3", "em_hits_1", "emotion_hits_5"} <= set(
         dict(plans.metrics)
     )
     assert plans.checkpoint and plans.system.startswith("planned (")
-    found = [
-        evaluate_perplexity(replace(request_, factors=factors)).metric("perplexity_by_token")
+    perplexities = [
+        evaluate_perplexity(replace(fake_request, factors=factors)).metric("perplexity_by_token")
         for factors in ("gold", "predicted", "none", "marginal")
     ]
-    assert len({round(value, 3) for value in found}) == 4
+    assert len({round(value, 3) for value in perplexities}) == 4
     for factors in ("gold", "predicted", "none"):
-        made = load_run(generate(replace(request_, factors=factors, out=tmp_path / factors)), reader)
-        assert len(made.replies) == 2 and all(made.replies)
-        assert [plan == PLAN for plan in made.plans] == {"gold": [True, True], "none": []}.get(
+        outputs = load_run(generate(replace(fake_request, factors=factors, out=tmp_path / factors)), reader)
+        assert len(outputs.replies) == 2 and all(outputs.replies)
+        assert [plan == PLAN for plan in outputs.plans] == {"gold": [True, True], "none": []}.get(
             factors, [False, False]
         )
     whole = System("planned", tiny_generator, whole=True, without=("understand", "rerank"))
@@ -362,15 +368,15 @@ def test_the_planned_generator_itself(split, reader, tiny_generator, tmp_path):
 
 
 @pytest.mark.parametrize("factors", [("mechanisms", "act"), ("act", "tone"), ()])
-def test_comae_itself_is_asked(request_, reader, tiny_llama, monkeypatch, factors):
+def test_comae_itself(fake_request, reader, tiny_llama, monkeypatch, factors):
     model, inputs = tiny_comae(tiny_llama, factors=factors)
     generator = Comae(ComaeSettings(annotate=False), ComaeRuntime(model, inputs.vocabulary))
     monkeypatch.setattr(FakeSystem, "generator", lambda self: generator)
-    row = replace(request_, name="a member")
+    row = replace(fake_request, name="a member")
     gold = load_run(generate(row), reader)
     assert len(gold.replies) == count(reader)
     if not factors:
-        alone = replace(row, factors="none", out=request_.out / "none")
+        alone = replace(row, factors="none", out=fake_request.out / "none")
         assert load_run(generate(alone), reader).plans == [] == gold.plans
         return
     assert all(getattr(plan, name) == getattr(PLAN, name) for plan in gold.plans for name in factors)
@@ -381,7 +387,7 @@ def test_comae_itself_is_asked(request_, reader, tiny_llama, monkeypatch, factor
     assert ("cm_exact" in figures, "da_first" in figures) == (factors[0] == "mechanisms", factors[0] == "act")
     assert evaluate_perplexity(row).metric("perplexity_by_token") > 1
     with pytest.raises(InputError, match="always decides"):
-        generate(replace(row, factors="none", out=request_.out / "none"))
+        generate(replace(row, factors="none", out=fake_request.out / "none"))
 
 
 def test_replies_are_generated_without_the_libraries_of_the_metrics():
