@@ -49,7 +49,7 @@ def annotators(
 
     name = system or "annotators"
     folder = out or result_folder(name, "understanding", split)
-    checkpoints = [path for given in classifier or [SHIPPED] for path in find_classifiers(given)]
+    checkpoints = [path for named in classifier or [SHIPPED] for path in find_classifiers(named)]
     scope = Scope(split, Sampling(limit, seed), tuple(head or ()))
     results = evaluate_classifiers(checkpoints, scope, name)
     for result in results:

@@ -55,9 +55,11 @@ def generate(request: EvaluationRequest, perplexity: bool = False) -> Path:
     else:
         run_shares(_generate_share, shares)
         _join(request, [_share_file(share) for share in shares])
-    made = environment()
+    provenance = environment()
     with written_whole(request.out / MADE) as out:
-        out.write(indented({name: made[name] for name in ("command", "commit", "machine", "time")}).encode())
+        out.write(
+            indented({name: provenance[name] for name in ("command", "commit", "machine", "time")}).encode()
+        )
     generator = listener.generate
     if perplexity or (isinstance(generator, LanguageModel) and not isinstance(generator, FactorModel)):
         save_perplexity(request, generator)

@@ -150,8 +150,9 @@ def _provenance(folder: Path) -> dict[str, str]:
     """The command, commit and machine that generated the replies of a run, where it says so."""
     if not (folder / MADE).is_file():
         return {}
-    made = _read_object(folder / MADE)
-    return {"made by": f"{made['command']} ({made['commit'] or 'unknown'}, {made['machine']})"}
+    provenance = _read_object(folder / MADE)
+    machine = f"{provenance['commit'] or 'unknown'}, {provenance['machine']}"
+    return {"made by": f"{provenance['command']} ({machine})"}
 
 
 def _read_object(file: Path) -> Mapping[str, Any]:

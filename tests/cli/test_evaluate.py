@@ -172,7 +172,6 @@ def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
     ("module", "said"),
     [
         ("training.__main__", "python -m listenwell.training"),
-        ("rankers.__main__", "python -m listenwell.rankers"),
     ],
 )
 def test_a_module_that_was_run_is_named(monkeypatch, module, said):
