@@ -212,11 +212,6 @@ NEWSGROUPS = LabelSet.of(
 """The 20 groups of 20 Newsgroups (Lang 1995), the topics of TopicPrepend (Rashkin et al. 2019, §4.3)."""
 
 
-def group_of(emotion: str) -> str:
-    """The group of one of the 32 emotions."""
-    return GROUP_OF_EMOTION[EMOTIONS.check(emotion)]
-
-
 def tone_of(goemotion: str) -> str:
     """CoMAE's expressed emotion for a GoEmotions label."""
     return TONE_OF_GOEMOTION[GOEMOTIONS.check(goemotion)]

@@ -43,8 +43,8 @@ def test_every_emotion_has_exactly_one_group_that_is_named_after_a_member():
     assert set(labels.GROUP_OF_EMOTION) == set(labels.EMOTIONS)
     assert sum(map(len, labels.GROUP_MEMBERS.values())) == 32
     assert all(group == members[0] for group, members in labels.GROUP_MEMBERS.items())
-    assert labels.group_of("terrified") == "afraid"
-    assert labels.group_of("nostalgic") == "sentimental"
+    assert labels.GROUP_OF_EMOTION["terrified"] == "afraid"
+    assert labels.GROUP_OF_EMOTION["nostalgic"] == "sentimental"
 
 
 def test_every_goemotion_has_exactly_one_tone():

@@ -8,10 +8,10 @@ import typer
 
 from listenwell.cli.annotate import annotate
 from listenwell.cli.chat import chat
+from listenwell.cli.compare import compare
 from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
-from listenwell.cli.evaluate_generators import compare
-from listenwell.cli.evaluate_rankers import ensemble
+from listenwell.cli.evaluate_models import ensemble
 from listenwell.cli.export import export
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
@@ -37,7 +37,7 @@ app.command()(serve)
 app.command()(reply)
 app.command()(annotate)
 app.command()(rank)
-app.command()(evaluate)
+app.add_typer(evaluate, name="evaluate")
 app.command()(ensemble)
 app.command()(compare)
 app.command()(results)

@@ -14,8 +14,8 @@ from listenwell.cli.terminal import visible
 
 if TYPE_CHECKING:
     from listenwell.corpora import Reader
+    from listenwell.corpora.sampling import Sampling
     from listenwell.dialogue import Dialogue
-    from listenwell.evaluation.sample import Sampling
     from listenwell.papers.corpus_analysis.factors import Analysis
 
 Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
@@ -57,8 +57,8 @@ def factors(
 
     Example: listenwell corpus factors empathetic_dialogues --split test --limit 500
     """
+    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.report.drawing import need_matplotlib
-    from listenwell.evaluation.sample import Sampling
     from listenwell.files import written_whole
     from listenwell.papers.corpus_analysis.factor_figures import CAPTIONS, draw
     from listenwell.papers.corpus_analysis.factor_page import page, shortened
@@ -194,7 +194,7 @@ class _Work:
         total = self.survey.dialogues
         taken = min(self.sampling.limit or total, total)
         return {
-            "dialogues": self.sampling.wording(total, taken),
+            "dialogues": self.sampling.describe(total, taken),
             "factors": self._annotation(),
             "replies": "turns of the listener right after another person's",
             "pairs": "each mechanism of a reply makes one; in replies with a mechanism (CoMAE §4.4, §4.5), "

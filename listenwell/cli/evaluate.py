@@ -1,293 +1,330 @@
-"""`listenwell evaluate`: measure a model's replies, or replies that someone else made."""
+"""`listenwell evaluate`: generate and score replies, and measure perplexity and plans."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from listenwell.cli.evaluate_generators import (
-    PLANNING,
-    REPLIES,
-    Annotated_,
-    Beside,
-    Factors,
+from listenwell.cli.evaluate_models import annotators, rankers
+from listenwell.cli.evaluate_options import (
+    AnnotatedFolder,
+    Corpus,
+    Keep,
+    Limit,
+    Model,
+    Out,
+    Seed,
+    Split,
     Table,
-    Task,
-    check_task,
-    of_generators,
-    of_given,
+    Where,
+    Workers,
+    result_folder,
 )
 from listenwell.cli.options import AsJson, Recipe, Weights, Without
-from listenwell.files import slug
+from listenwell.errors import InputError
 
 if TYPE_CHECKING:
-    from listenwell.evaluation.generator_results import Row
-    from listenwell.evaluation.sample import Sampling
+    from listenwell.corpora.sampling import Sampling
+    from listenwell.evaluation.request import EvaluationRequest, EvaluationSplit
     from listenwell.results.store import Result
 
 
-Limit = Annotated[int | None, typer.Option(min=1, help="Measure a sample of this size, drawn with the seed.")]
-Out = Annotated[Path | None, typer.Option(help="The folder for result.json; otherwise under runs/evaluate.")]
-Replies = Annotated[
-    Path | None,
-    typer.Option(help='Measure these: a file that MoEL or MIME released, or JSONL with {"reply": "…"}.'),
+class _Verbs(TyperGroup):
+    """A group whose error for the old flat form, `listenwell evaluate MODEL`, names the new verb."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - click's, or typer's copy of it
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            raise InputError(
+                f"`listenwell evaluate {args[0]}` does not say what to evaluate.",
+                f"Use one of the verbs {', '.join(self.commands)}, such as: listenwell evaluate replies "
+                f"{'FILE' if args[0].startswith('-') else args[0]}",
+            )
+        return super().parse_args(ctx, args)
+
+
+evaluate = typer.Typer(
+    cls=_Verbs,
+    no_args_is_help=True,
+    help="Measure replies, perplexity, plans, annotators and rankers; write results with all conditions.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|FILE",
+        help="A generator, which answers now; or a file: replies.jsonl of a run, one that MoEL or MIME "
+        'released, or JSONL with {"reply": "…"}.',
+    ),
 ]
-System = Annotated[
-    str | None, typer.Option(help="Which system of a released file, or the row's name for JSONL.")
+Plans = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL|FILE",
+        help="A generator that plans; replies.jsonl of a run, for plan adherence; or planning.jsonl.",
+    ),
 ]
-Keep = Annotated[
-    Path | None, typer.Option(help="Put a copy here too, as TASK-SYSTEM.json; such as: results.")
-]
-Where = Annotated[
-    Path | None,
-    typer.Option("--path", help="The corpus's folder; otherwise looked for under LISTENWELL_DATA."),
-]
-Classifiers = Annotated[
-    list[Path] | None,
-    typer.Option("--ears", help="A trained annotators' folder, instead of the shipped one; repeatable."),
-]
-Heads = Annotated[
-    list[str] | None, typer.Option("--head", help="Of annotators: measure this head alone; repeatable.")
-]
-Rankers = Annotated[
-    list[Path] | None,
-    typer.Option("--ranker", help="A trained ranker's folder, instead of the shipped one; repeatable."),
+Row = Annotated[
+    str | None, typer.Option(help="The name of the row; of a released file, the system to measure.")
 ]
 Encoder = Annotated[
     Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
 ]
+FactorKind = Annotated[
+    str | None,
+    typer.Option(help="Evaluate the generator alone, under gold, predicted or no (none) factors."),
+]
+FactorKinds = Annotated[
+    list[str] | None, typer.Option(help="gold, predicted (the default), none or marginal; repeatable.")
+]
+Against = Annotated[
+    Path | None,
+    typer.Option("--against", "--beside", help="With planning.jsonl: that of the other model of a pair."),
+]
 
 
-def evaluate(
-    model: Annotated[
-        str | None,
-        typer.Argument(
-            help="Who answers: planned, prompted, or comae or vanilla with --weights; or annotators, rankers."
-        ),
-    ] = None,
-    corpus: Annotated[str, typer.Option(help="Whose contexts are answered.")] = "empathetic_dialogues",
-    split: Annotated[str, typer.Option(help="Which part of the corpus.")] = "test",
-    limit: Limit = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sample and of the replies.")] = 0,
-    out: Out = None,
-    replies: Replies = None,
-    system: System = None,
-    keep: Keep = None,
+@evaluate.command()
+def replies(
+    source: Source,
+    corpus: Corpus = "empathetic_dialogues",
+    split: Split = "test",
     path: Where = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    out: Out = None,
+    keep: Keep = None,
+    system: Row = None,
     recipe: Recipe = None,
     weights: Weights = None,
-    encoder: Encoder = None,
-    classifiers: Classifiers = None,
-    head: Heads = None,
-    ranker: Rankers = None,
-    task: Task = REPLIES,
-    factors: Factors = None,
+    factors: FactorKind = None,
     without: Without = None,
-    annotated: Annotated_ = None,
-    beside: Beside = None,
+    annotated: AnnotatedFolder = None,
+    encoder: Encoder = None,
+    workers: Workers = 1,
     table: Table = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure replies and write result.json: figures with units, and all that could move them.
+    """Score replies with every reply metric; a MODEL generates them first.
 
-    A run that was stopped goes on where it was: replies are kept in replies.jsonl as they are made. With
-    --replies, no model speaks: the file's replies are measured by the same code. With annotators, every head
-    is measured on its own corpus; several --ears are seeds of one recipe. With rankers, the true reply is
-    looked for among 100; several --ranker are seeds of one recipe, --limit is a number of pools. Speakers
-    that plan are asked alone with --factors, or for another --task.
+    A MODEL answers as a whole listener, or with --factors as a generator alone. A run that was interrupted
+    continues: replies are kept in replies.jsonl as they are generated.
 
-    Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
+    Example: listenwell evaluate replies prompted --split test --limit 500
     """
-    from listenwell.cli.evaluate_rankers import of_rankers
-    from listenwell.evaluation.sample import Sampling
+    from listenwell.corpora import CORPORA
+    from listenwell.corpora.sampling import Sampling
+    from listenwell.evaluation import empathy, score
+    from listenwell.evaluation.embedder import Embedder
+    from listenwell.evaluation.generate import generate as generate_replies
+    from listenwell.evaluation.outputs import load_outputs, load_run
 
-    speaks = (factors, without, annotated, beside, table, task != REPLIES)
-    if model == "annotators":
-        own = not any((replies, path, recipe, weights, encoder, ranker, corpus != "empathetic_dialogues"))
-        own = own and not any(speaks)
-        return _of_annotators(
-            classifiers, head, split, Sampling(limit, seed), system, (out, keep), own, as_json
-        )
-    if model == "rankers":
-        own = not any((replies, recipe, weights, encoder, classifiers, head, seed, *speaks))
-        folder = out or _folder("rankers", corpus, split)
-        return of_rankers(ranker, (corpus, split, path, limit), system, (folder, keep), own, as_json)
-    asked = _Asked(model, replies, system, corpus, split, path, annotated, Sampling(limit, seed))
-    how = _How(task, factors, tuple(without or ()), recipe, weights, encoder, beside, table)
-    _check(asked, how, bool(classifiers or head or ranker))
-    folder = out or _folder(_name(asked, how), corpus, split)
-    _write(_measured(asked, how, folder), (folder, keep), as_json)
+    sampling = Sampling(limit, seed)
+    if _is_file(source):
+        if any((recipe, weights, factors, without, annotated, workers > 1)):
+            raise InputError(
+                f"The replies in {source} exist already.",
+                "Leave out --recipe, --weights, --factors, --without, --annotated and --workers.",
+            )
+        file = Path(source)
+        folder = out or result_folder(system or file.stem, corpus, split)
+        outputs = load_outputs(file, CORPORA.load(corpus)(path), split, system, sampling)
+    else:
+        target = _Target(source, weights, recipe, tuple(without or ()), factors)
+        folder = out or result_folder(target.title, corpus, split)
+        data = _split(corpus, split, path, annotated, sampling)
+        request = target.request(data, folder, system, workers)
+        outputs = load_run(generate_replies(request), request.split.source)
+    annotator = empathy.load_annotator() if outputs.contexts else None
+    drawn = None if limit is None else seed
+    result = score.score_replies(outputs, Embedder.load(encoder), drawn, annotator, table)
+    _write(result, folder, keep, as_json)
+
+
+@evaluate.command()
+def generate(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="The folder for replies.jsonl; one run continues in one folder.")],
+    corpus: Corpus = "empathetic_dialogues",
+    split: Split = "test",
+    path: Where = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    system: Row = None,
+    recipe: Recipe = None,
+    weights: Weights = None,
+    factors: FactorKind = None,
+    without: Without = None,
+    annotated: AnnotatedFolder = None,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="With --factors gold: the whole listener, under these factors."),
+    ] = False,
+    perplexity: Annotated[
+        bool,
+        typer.Option("--perplexity", "--likelihood", help="With --factors: save the perplexity as well."),
+    ] = False,
+    workers: Workers = 1,
+) -> None:
+    """Generate the replies of a model to a split, for `listenwell evaluate replies OUT/replies.jsonl`.
+
+    The model answers as a whole listener, or with --factors as a generator alone. Needs none of the metrics'
+    libraries: replies can be generated on one machine and scored on another.
+    """
+    from listenwell.corpora.sampling import Sampling
+    from listenwell.evaluation.generate import generate as generate_replies
+
+    target = _Target(model, weights, recipe, tuple(without or ()), factors, whole)
+    data = _split(corpus, split, path, annotated, Sampling(limit, seed))
+    typer.echo(f"Written: {generate_replies(target.request(data, out, system, workers), perplexity)}")
+
+
+@evaluate.command()
+def perplexity(
+    model: Model,
+    factors: FactorKinds = None,
+    corpus: Corpus = "empathetic_dialogues",
+    split: Split = "test",
+    path: Where = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    out: Out = None,
+    keep: Keep = None,
+    system: Row = None,
+    recipe: Recipe = None,
+    weights: Weights = None,
+    annotated: AnnotatedFolder = None,
+    workers: Workers = 1,
+    table: Table = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure the perplexity of the human replies under a generator alone, one row a kind of factors."""
+    from listenwell.corpora.sampling import Sampling
+    from listenwell.evaluation.perplexity import evaluate_perplexity
+    from listenwell.evaluation.systems import PREDICTED
+
+    data = _split(corpus, split, path, annotated, Sampling(limit, seed))
+    for kind in factors or [PREDICTED]:
+        target = _Target(model, weights, recipe, factors=kind)
+        folder = out or result_folder(f"{target.title} perplexity", corpus, split)
+        request = target.request(data, folder, system, workers, table)
+        _write(evaluate_perplexity(request), folder, keep, as_json, several=len(factors or ()) > 1)
+
+
+@evaluate.command()
+def plans(
+    source: Plans,
+    against: Against = None,
+    corpus: Corpus = "empathetic_dialogues",
+    split: Split = "test",
+    path: Where = None,
+    limit: Limit = None,
+    seed: Seed = 0,
+    out: Out = None,
+    keep: Keep = None,
+    system: Row = None,
+    recipe: Recipe = None,
+    weights: Weights = None,
+    annotated: AnnotatedFolder = None,
+    workers: Workers = 1,
+    table: Table = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure plans: how well a MODEL predicts the factors of human replies, or plan adherence of replies.
+
+    A MODEL is measured on annotated replies (CoMAE's Table 4) and leaves planning.jsonl, of which two can be
+    compared with --against. Of a run's replies.jsonl, the share of replies that carry out their plan is
+    measured (CoMAE's Table 5).
+    """
+    from listenwell.annotators.replies import REPLY_HEADS
+    from listenwell.corpora import CORPORA
+    from listenwell.corpora.sampling import Sampling
+    from listenwell.evaluation import empathy, score
+    from listenwell.evaluation.factor_prediction import compare_pair, evaluate_factor_prediction
+    from listenwell.evaluation.outputs import load_outputs
+    from listenwell.evaluation.systems import GOLD
+
+    sampling = Sampling(limit, seed)
+    folder = out or result_folder(f"{system or Path(source).stem} plans", corpus, split)
+    if against is not None:
+        result = compare_pair(Path(source), against)
+    elif _is_file(source):
+        outputs = load_outputs(Path(source), CORPORA.load(corpus)(path), split, system, sampling)
+        result = score.score_plan_adherence(outputs, empathy.load_annotator(*REPLY_HEADS), table)
+    else:
+        target = _Target(source, weights, recipe, factors=GOLD)
+        data = _split(corpus, split, path, annotated, sampling)
+        result = evaluate_factor_prediction(target.request(data, folder, system, workers, table))
+    _write(result, folder, keep, as_json)
+
+
+evaluate.command()(annotators)
+evaluate.command()(rankers)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """Whose replies are measured, and to which contexts."""
+class _Target:
+    """The model that is evaluated: a whole listener, or with factors the generator alone."""
 
-    model: str | None
-    replies: Path | None
-    system: str | None
-    corpus: str
-    split: str
-    path: Path | None
-    annotated: Path | None
-    sampling: "Sampling"
-
-
-@dataclass(frozen=True)
-class _How:
-    """What is measured, and how the model is switched."""
-
-    task: str
-    factors: str | None
-    without: tuple[str, ...]
-    recipe: Path | None
+    model: str
     weights: Path | None
-    encoder: Path | None
-    beside: Path | None
-    table: str | None
+    recipe: Path | None
+    without: tuple[str, ...] = ()
+    factors: str | None = None
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        if self.without and self.factors and not self.whole:
+            raise InputError(
+                "--without switches off parts of a whole listener.", "Leave out --factors, which removes all."
+            )
 
     @property
-    def alone(self) -> bool:
-        """Whether a generator is asked alone, without the rest of the listener."""
-        return self.factors is not None or self.task != REPLIES
+    def title(self) -> str:
+        """The name of the folder, where none is given."""
+        off = f" without {' '.join(self.without)}" if self.without else ""
+        return f"{self.model} {self.factors or ''}{off}".strip()
+
+    def request(
+        self,
+        split: "EvaluationSplit",
+        out: Path,
+        name: str | None,
+        workers: int,
+        table: str | None = None,
+    ) -> "EvaluationRequest":
+        from listenwell.evaluation import systems
+        from listenwell.evaluation.request import EvaluationRequest
+
+        whole = self.whole or self.factors is None
+        system = systems.System(self.model, self.weights, self.recipe, whole, self.without)
+        return EvaluationRequest(system, split, out, self.factors or systems.PREDICTED, name, table, workers)
 
 
-def _measured(asked: _Asked, how: _How, folder: Path) -> "Result":
-    if asked.replies is not None:
-        return _of_file(asked.replies, asked, how)
-    if how.alone:
-        return of_generators(how.task, _row(asked, how, folder), how.encoder)
-    return _of_model(asked, how, folder)
+def _split(
+    corpus: str, split: str, path: Path | None, annotated: Path | None, sampling: "Sampling"
+) -> "EvaluationSplit":
+    """The examples, or an error that says how to get the corpus."""
+    from listenwell.evaluation.request import EvaluationSplit
+
+    examples = EvaluationSplit(corpus, split, path, annotated, sampling)
+    examples.source.files(split)
+    return examples
 
 
-def _name(asked: _Asked, how: _How) -> str:
-    """The folder's name, where none is given: different questions never share one."""
-    if asked.replies is not None:
-        return f"{asked.system or asked.replies.stem} {how.task if how.alone else ''}"
-    off = f"without {' '.join(how.without)}" if how.without else ""
-    return f"{asked.model} {how.factors or ''} {how.task if how.alone else ''} {off}"
+def _is_file(source: str) -> bool:
+    """Whether a source is meant as a file: it exists, or does not look like the name of a model."""
+    return Path(source).is_file() or "/" in source or "." in source
 
 
-def _check(asked: _Asked, how: _How, is_odd: bool) -> None:
-    from listenwell.errors import InputError
-
-    check_task(how.task)
-    if (asked.model is None) == (asked.replies is None):
-        raise InputError("Name either a model or a file of --replies.", "Try: listenwell evaluate prompted")
-    if asked.model is not None and asked.system is not None and not how.alone:
-        raise InputError("--system names a row of --replies.", "Leave it out: a model has its own name.")
-    if how.without and (asked.model is None or how.alone):
-        raise InputError("--without is of a whole listener.", "Name its model, and leave out --factors.")
-    if asked.replies is not None and how.factors is not None:
-        raise InputError("--factors are of a model that speaks now.", "Leave them out: the file says.")
-    if how.beside is not None and (how.task != PLANNING or asked.replies is None):
-        raise InputError(
-            "--beside holds two files of plans against each other.",
-            "Give --task planning --replies FIRST/planning.jsonl --beside SECOND/planning.jsonl",
-        )
-    if is_odd:
-        raise InputError(
-            "--ears and --head are of annotators, --ranker of rankers.", "Try: listenwell evaluate annotators"
-        )
-
-
-def _of_annotators(
-    classifiers: list[Path] | None,
-    heads: list[str] | None,
-    split: str,
-    sampling: "Sampling",
-    system: str | None,
-    places: tuple[Path | None, Path | None],
-    own: bool,
-    as_json: bool,
-) -> None:
-    """Measure annotators; `own`: only options of theirs were given."""
-    from listenwell.annotators.annotator import SHIPPED, find_classifiers
-    from listenwell.cli.result_tables import grid_table
-    from listenwell.errors import InputError
-    from listenwell.evaluation.report.tables import figure_grids
-    from listenwell.evaluation.understanding import Scope, evaluate_classifiers
-    from listenwell.results.store import write_result
-
-    if not own:
-        raise InputError(
-            "Annotators are measured on their own corpora.",
-            "Give --ears, --head, --split, --limit, --seed, --out, --keep or --system.",
-        )
-    name = system or "annotators"
-    folder = places[0] or _folder(name, "understanding", split)
-    folders = [place for classifier in classifiers or [SHIPPED] for place in find_classifiers(classifier)]
-    results = evaluate_classifiers(folders, Scope(split, sampling, tuple(heads or ())), name)
-    for result in results:
-        for place in filter(None, (folder, places[1])):
-            write_result(result, place / f"{result.task}-{slug(result.system)}.json")
-        if as_json:
-            typer.echo(result.to_json())
-    if not as_json:
-        for grid in figure_grids(results[0].task, results):
-            grid_table(grid)
-    typer.echo(f"Written to {folder}.", err=True)
-
-
-def _of_file(file: Path, asked: _Asked, how: _How) -> "Result":
-    """Replies in a file: of a run of ours, with all it says of itself, or of someone else."""
-    from listenwell.corpora import CORPORA
-    from listenwell.evaluation.generator_results import paired
-    from listenwell.evaluation.outputs import read_given
-    from listenwell.evaluation.saved_runs import is_made, read_made
-
-    if how.beside is not None:
-        return paired(file, how.beside)
-    reader, sampling = CORPORA.load(asked.corpus)(asked.path), asked.sampling
-    if is_made(file) and sampling.limit is None:
-        given = read_made(file, reader, asked.system)
-    else:
-        given = read_given(file, asked.system, reader, asked.split, sampling)
-    seed = None if sampling.limit is None else sampling.seed
-    return of_given(how.task, given, seed, how.encoder, how.table)
-
-
-def _row(asked: _Asked, how: _How, folder: Path) -> "Row":
-    """A generator alone, asked for the replies of a corpus."""
-    from listenwell.evaluation.generator_results import Row
-    from listenwell.evaluation.systems import PREDICTED, Asked, System
-    from listenwell.evaluation.workers import Job
-
-    what = Asked(asked.corpus, asked.split, asked.path, asked.annotated, asked.sampling)
-    who = System(str(asked.model), how.weights, how.recipe)
-    return Row(Job(who, what, how.factors or PREDICTED, folder), asked.system, how.table)
-
-
-def _of_model(asked: _Asked, how: _How, folder: Path) -> "Result":
-    """A whole listener, perhaps with parts switched off."""
-    from listenwell.corpora import CORPORA
-    from listenwell.evaluation.embedder import Embedder
-    from listenwell.evaluation.empathy import load_readers
-    from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
-    from listenwell.evaluation.systems import System
-    from listenwell.files import hash_files
-
-    reader = CORPORA.load(asked.corpus)(asked.path)
-    reader.check(asked.split)
-    who = System(str(asked.model), how.weights, how.recipe, whole=True, without=how.without)
-    listener = who.listener()
-    files = model_files(listener.generate, how.weights)
-    checkpoint = hash_files(files) if files else None
-    run = Run(reader, asked.split, asked.sampling, folder, checkpoint, load_readers(), how.without)
-    return evaluate_listener(listener, run, Embedder.load(how.encoder))
-
-
-def _write(result: "Result", places: tuple[Path, Path | None], as_json: bool) -> None:
+def _write(result: "Result", folder: Path, keep: Path | None, as_json: bool, several: bool = False) -> None:
+    """Write result.json (TASK-SYSTEM.json where `several` share a folder), and a copy; print the result."""
     from listenwell.cli.result_tables import show_result
     from listenwell.results.store import file_name, write_result
 
-    folder, keep = places
-    write_result(result, folder / "result.json")
+    file = folder / (file_name(result) if several else "result.json")
+    write_result(result, file)
     if keep is not None:
         write_result(result, keep / file_name(result))
-    show_result(result, folder / "result.json", as_json)
-
-
-def _folder(system: str, corpus: str, split: str) -> Path:
-    return Path("runs") / "evaluate" / f"{slug(system)}-{corpus}-{split}"
+    show_result(result, file, as_json)

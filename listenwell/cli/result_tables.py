@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 _WIDTH = 130
-"""The widest table's need; in a narrower terminal lines go on in the next."""
+"""The width of the widest table; in a narrower terminal, lines wrap."""
 
 
 def result_table(result: "Result") -> None:
-    """One result: a figure a line with its unit, then the conditions."""
+    """One result: a metric a line with its unit, then the conditions."""
     title = f"{result.system} · {result.corpus} {result.split} · {result.count:,} replies"
     table = Table(title=Text(visible(title)), title_justify="left", box=None, header_style="bold")
     table.add_column("metric")
@@ -37,25 +37,25 @@ def result_table(result: "Result") -> None:
     console = Console()
     console.print(table)
     for name in ("sample", "decoding", "factors"):
-        if said := dict(result.conditions).get(name):
-            console.print(Text(visible(f"{name}: {said}"), style="dim"))
+        if condition := dict(result.conditions).get(name):
+            console.print(Text(visible(f"{name}: {condition}"), style="dim"))
 
 
-def show_result(result: "Result", place: Path, as_json: bool) -> None:
-    """A result for people or for programs, and where it was written."""
+def show_result(result: "Result", path: Path, as_json: bool) -> None:
+    """Print a result as a table or as JSON, and where it was written."""
     if as_json:
         typer.echo(result.to_json())
     else:
         result_table(result)
-    typer.echo(f"Written to {place}.", err=True)
+    typer.echo(f"Written to {path}.", err=True)
 
 
 def grid_table(grid: "Grid") -> None:
-    """A table of the results page; figures are never folded, long words are."""
+    """A table of the results page; numbers are never folded, long words are."""
     table = Table(title=Text(grid.title), title_justify="left", box=None, header_style="bold")
-    for place, heading in enumerate(grid.columns):
-        if place in grid.numbers:
-            widest = max([*map(len, heading.split()), *(len(row[place]) for row in grid.rows)])
+    for column, heading in enumerate(grid.columns):
+        if column in grid.numbers:
+            widest = max([*map(len, heading.split()), *(len(row[column]) for row in grid.rows)])
             table.add_column(Text(heading), justify="right", min_width=widest)
         else:
             table.add_column(Text(heading), no_wrap=heading in ("system", "who"), overflow="fold")

@@ -1,1 +1,1 @@
-"""Measuring replies, rankings and labels: what is counted, and how."""
+"""Evaluation by verb: generate replies, load outputs, score them; perplexity, plans, annotators, rankers."""

@@ -21,8 +21,8 @@ _CONTEXT, _EMOTION = "context", "emotion"
 
 
 @dataclass(frozen=True)
-class PeerRecord:
-    """One context and what each system of a file answered to it."""
+class BaselineRecord:
+    """One context and the reply of each system of a file."""
 
     context: tuple[str, ...]
     """The turns so far; the first is the speaker's, then they alternate."""
@@ -32,13 +32,13 @@ class PeerRecord:
     reference: str
 
     def reply(self, system: str) -> str:
-        """What one system answered."""
+        """The reply of one system."""
         return dict(self.replies)[system]
 
 
 @dataclass(frozen=True)
 class BaselineFormat:
-    """How one of the released files is laid out."""
+    """The layout of one of the released files."""
 
     name: str
     systems: tuple[tuple[str, str], ...]
@@ -46,16 +46,16 @@ class BaselineFormat:
     separator: re.Pattern[str]
     """The line between two blocks."""
     head: tuple[str, ...]
-    """How lines begin that stand before the first block and belong to none."""
+    """The beginnings of lines before the first block, which belong to none."""
     conditions: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    """For each display name, the switches behind its replies, as far as the release tells."""
+    """For each display name, the settings behind its replies, as far as the release tells."""
 
     def names(self) -> list[str]:
         """The display names of all systems in the file."""
         return [shown for _, shown in self.systems]
 
     def conditions_of(self, system: str) -> dict[str, str]:
-        """What is known of how a system's replies were made."""
+        """What is known of how a system's replies were generated."""
         return dict(dict(self.conditions)[system])
 
 
@@ -82,7 +82,10 @@ MOEL = BaselineFormat(
         ("Transformer", (_AUTHORS, _NONE)),
         ("Transformer multitask", (_AUTHORS, ("factors", "emotion predicted (a second loss)"))),
         ("MoEL", (_AUTHORS, ("factors", "emotion predicted"))),
-        ("MoEL oracle emotion", (_AUTHORS, ("factors", "gold emotion given: it knows more than its peers"))),
+        (
+            "MoEL oracle emotion",
+            (_AUTHORS, ("factors", "gold emotion given: it has more information than the others")),
+        ),
         (HUMAN, _HUMAN),
     ),
 )
@@ -109,7 +112,7 @@ def recognize(file: Path) -> BaselineFormat | None:
     return next((form for form in FORMATS if {key for key, _ in form.systems} <= keys), None)
 
 
-def read_baselines(file: Path, form: BaselineFormat, report: Report) -> Iterator[PeerRecord]:
+def read_baselines(file: Path, form: BaselineFormat, report: Report) -> Iterator[BaselineRecord]:
     """The records of a released file in its order; broken blocks are skipped and counted."""
     for where, block in _blocks(file, form, report):
         record = _record(block, form)
@@ -120,7 +123,7 @@ def read_baselines(file: Path, form: BaselineFormat, report: Report) -> Iterator
 
 
 def check_system(form: BaselineFormat, system: str) -> str:
-    """The display name of a system as the file knows it, whatever its case; an error holds the near ones."""
+    """The display name of a system in the file, whatever its case; the error names similar ones."""
     for name in form.names():
         if name.casefold() == system.casefold():
             return name
@@ -128,7 +131,7 @@ def check_system(form: BaselineFormat, system: str) -> str:
 
 
 def _blocks(file: Path, form: BaselineFormat, report: Report) -> Iterator[tuple[str, list[str]]]:
-    """Lines of each block, with the place of its first."""
+    """The lines of each block, with the position of its first."""
     block, first = list[str](), 0
     for number, line in text_lines(file, report):
         if form.separator.fullmatch(line):
@@ -142,25 +145,25 @@ def _blocks(file: Path, form: BaselineFormat, report: Report) -> Iterator[tuple[
         yield f"{file.name}:{first}", block
 
 
-def _record(lines: list[str], form: BaselineFormat) -> PeerRecord | str:
+def _record(lines: list[str], form: BaselineFormat) -> BaselineRecord | str:
     """The record of a block, or what is wrong with it."""
     keys = {key.casefold(): key for key, _ in form.systems} | {_CONTEXT: _CONTEXT, _EMOTION: _EMOTION}
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
         key, colon, text = line.partition(":")
         known = keys.get(key.strip().casefold())
         if not colon or known is None:
             return "block with an unknown line"
-        if known in found:
+        if known in values:
             return "block with a line twice"
-        found[known] = text.strip()
-    if missing := [key for key in keys.values() if not found.get(key)]:
+        values[known] = text.strip()
+    if missing := [key for key in keys.values() if not values.get(key)]:
         return f"block without {missing[0]}"
-    context = _context(found[_CONTEXT])
+    context = _context(values[_CONTEXT])
     if context is None:
         return "block whose context is no list of texts"
-    replies = tuple((shown, found[key]) for key, shown in form.systems)
-    return PeerRecord(context, found[_EMOTION].split("\t")[0], replies, found[form.systems[-1][0]])
+    replies = tuple((shown, values[key]) for key, shown in form.systems)
+    return BaselineRecord(context, values[_EMOTION].split("\t")[0], replies, values[form.systems[-1][0]])
 
 
 def _context(text: str) -> tuple[str, ...] | None:

@@ -1,8 +1,8 @@
-"""How much empathy replies show, as the annotators read it, and how many of them invent a life.
+"""How much empathy replies show, as our annotators label it, and how many disclose a life without a persona.
 
 The mean level of emotional reaction, interpretation and exploration (EPITOME, Sharma et al. 2020: 0, 1, 2) is
-what a classifier sees, not what a person feels: it can be driven up by empty phrases, so it stands beside the
-rates of stock phrases and of different replies.
+what a classifier predicts, not what a person feels: generic phrases can raise it, so it is reported beside
+the rates of stock phrases and of distinct replies.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,66 +13,69 @@ from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
 from listenwell.metrics import normalized
 from listenwell.metrics.checks import check_pairs
+from listenwell.reranking.self_disclosure.unsupported import invented_rate
 
 LEVELS = ("er_level", "ip_level", "ex_level")
 """The names of the mean levels, in the order of `labels.MECHANISMS`."""
 
 
-class Reads(Protocol):
-    """Who reads replies: the annotators, or anything with their two names."""
+class ReplyAnnotator(Protocol):
+    """Labels replies: the shipped annotators, or anything with these two members."""
 
     key: str
 
     def annotate_all(self, dialogues: Iterable[Dialogue], top: int = 5) -> Iterator[Dialogue]:
-        """The dialogues with readings and factors on their turns, in order."""
+        """The dialogues with predictions and factors on their turns, in order."""
         ...
 
 
-def load_readers(*heads: str) -> Reads:
-    """The shipped annotators with these heads; the three mechanisms without a name."""
+def load_annotator(*heads: str) -> ReplyAnnotator:
+    """The shipped annotators with these heads; by default the three mechanisms."""
     from listenwell.annotators.annotator import Annotator
 
     return Annotator.load(heads=heads or MECHANISMS.labels)
 
 
-def read_pairs(contexts: Sequence[Dialogue], replies: Sequence[str], readers: Reads) -> list[Factors]:
-    """What the annotators read in each reply, given the turn it answers; nothing known is taken over.
+def annotate_replies(
+    contexts: Sequence[Dialogue], replies: Sequence[str], annotator: ReplyAnnotator
+) -> list[Factors]:
+    """The factors of each reply, given the turn it answers; labels that the context has are not used.
 
-    Only the mechanisms are read with that turn (EPITOME's pairs); act and tone are read from the reply alone.
+    Only the mechanisms depend on that turn (EPITOME's pairs); act and tone from the reply alone.
     """
     check_pairs(contexts, replies, "contexts and replies")
     pairs = [
         Dialogue((Turn(SPEAKER, context.turns[-1].text), Turn(LISTENER, reply)))
         for context, reply in zip(contexts, replies, strict=True)
     ]
-    return [read.turns[-1].factors or Factors() for read in readers.annotate_all(pairs)]
+    return [dialogue.turns[-1].factors or Factors() for dialogue in annotator.annotate_all(pairs)]
 
 
-def measure_empathy(contexts: Sequence[Dialogue], replies: Sequence[str], readers: Reads) -> dict[str, float]:
-    """The mean level of each mechanism, and the share of replies with an invented life, in percent.
+def measure_empathy(
+    contexts: Sequence[Dialogue], replies: Sequence[str], annotator: ReplyAnnotator
+) -> dict[str, float]:
+    """The mean level of each mechanism; the share of unsupported self-disclosure, in percent.
 
-    Contexts and replies are read in the one spelling of `metrics.normalized`, so that files in lower case and
-    taken apart into tokens have no other chances than ordinary text.
+    Contexts and replies are normalized (`metrics.normalized`) before they are labelled, so that tokenized
+    files in lower case are treated as ordinary text is.
 
     Args:
-        contexts: what was said before each reply; its listener's persona excuses what it tells.
-        replies: what the system said.
-        readers: the annotators, with the three mechanisms.
+        contexts: the dialogue before each reply; the listener's persona supports what the reply discloses.
+        replies: of the system.
+        annotator: with the heads of the three mechanisms.
     """
-    from listenwell.reranking.self_disclosure.unsupported import invented_rate
-
     plain = [_plain(context) for context in contexts]
-    read = read_pairs(plain, [normalized(reply) or reply for reply in replies], readers)
-    levels = [factors.levels or (0, 0, 0) for factors in read]
-    means = {name: sum(level[place] for level in levels) / len(levels) for place, name in enumerate(LEVELS)}
-    personas = [_own_lines(context) for context in contexts]
+    labelled = annotate_replies(plain, [normalized(reply) or reply for reply in replies], annotator)
+    levels = [factors.levels or (0, 0, 0) for factors in labelled]
+    means = {name: sum(level[column] for level in levels) / len(levels) for column, name in enumerate(LEVELS)}
+    personas = [_persona_lines(context) for context in contexts]
     return means | {"invented_life": invented_rate(replies, personas if any(personas) else None)}
 
 
-def empathy_conditions(readers: Reads) -> dict[str, str]:
-    """The switches of these figures, for a result's conditions."""
+def empathy_conditions(annotator: ReplyAnnotator) -> dict[str, str]:
+    """The settings of these metrics, for the conditions of a result."""
     return {
-        "empathy read by": f"our annotators, key {readers.key[:12]}, from the turn before and the reply",
+        "empathy read by": f"our annotators, key {annotator.key[:12]}, from the turn before and the reply",
     }
 
 
@@ -81,6 +84,6 @@ def _plain(context: Dialogue) -> Dialogue:
     return replace(context, turns=(Turn(last.speaker, normalized(last.text) or last.text),))
 
 
-def _own_lines(context: Dialogue) -> tuple[str, ...]:
+def _persona_lines(context: Dialogue) -> tuple[str, ...]:
     persona = context.persona_of(context.listener)
     return persona.lines if persona else ()

@@ -1,56 +1,54 @@
-"""Whether a generator foretells what people do next: CoMAE's Table 4 (Zheng et al. 2021, §6.5).
+"""How well a generator predicts the factors of the human reply: CoMAE's Table 4 (Zheng et al. 2021, §6.5).
 
-The paper asks for Y "given that X is predicted rightly": P(Ŷ = Y* | X̂ = X*), over the replies for which both
-models of a pair, X ‖ Y and X → Y, foretell X. Here X is the factor before Y, with those before X given.
-Beside it stands the same over all replies, with every factor before Y given.
+The paper measures Y "given that X is predicted rightly": P(Ŷ = Y* | X̂ = X*), over the replies for which both
+models of a pair, X ‖ Y and X → Y, predict X. Here X is the factor before Y, with those before X given. The
+same over all replies, with every factor before Y given, is measured too.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
-from listenwell.dialogue import Dialogue, Example, Factors
+from listenwell.corpora.sampling import example_id
+from listenwell.dialogue import Example, Factors
 from listenwell.errors import InputError
+from listenwell.evaluation.request import EvaluationRequest, result_of, run_shares
+from listenwell.evaluation.systems import GOLD, FactorModel
+from listenwell.files import written_whole
+from listenwell.generators.plans import plan_of
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
 from listenwell.metrics import rank_of_truth, recall_at, sign_test
+from listenwell.results.metric_registry import units
+from listenwell.results.store import Result, environment, read_result
 from listenwell.serialization import dumps
 
 TASK = "planning"
+PREDICTIONS = "planning.jsonl"
+"""The file of a run's folder that holds the predictions."""
 LEVELS = ("emotion", "mechanisms", "act", "tone")
 """The order in which a plan is decided; a generator need not have all of them."""
 SHORT = {"mechanisms": "CM", "act": "DA", "tone": "EM"}
 _LABELS = {"emotion": EMOTIONS, "act": ACTS, "tone": TONES}
-PREDICTED = "the likeliest label, of mechanisms yes from a probability of 0.5 on; ties count against us"
-
-
-class Plans(Protocol):
-    """A generator that plans."""
-
-    name: str
-
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> Mapping[str, np.ndarray]:
-        """Probabilities of the next factor that is not given, and perhaps of later ones."""
-        ...
+RULE = "the likeliest label, of mechanisms yes from a probability of 0.5 on; ties count against us"
 
 
 @dataclass(frozen=True)
 class FactorPrediction:
-    """What a generator made of one reply before it was spoken, each factor given the true ones before it."""
+    """What a generator predicts of one reply, each factor given the true ones before it."""
 
     id: str
     ranks: tuple[tuple[str, int], ...]
-    """Of the true emotion, act and tone: 1 is the likeliest. Factors that the generator lacks are left out."""
+    """Of the true emotion, act and tone: 1 is the likeliest. Factors of other generators are left out."""
     mechanisms: tuple[tuple[bool, bool], ...] = ()
-    """For ER, IP and EX whether the reply has it, and whether the generator foretells it."""
+    """For ER, IP and EX whether the reply has it, and whether the generator predicts it."""
 
     def is_right(self, level: str) -> bool:
-        """Whether a factor was foretold; mechanisms all at once."""
+        """Whether a factor was predicted rightly; mechanisms all at once."""
         if level == "mechanisms":
-            return all(true == found for true, found in self.mechanisms)
+            return all(true == predicted for true, predicted in self.mechanisms)
         return dict(self.ranks)[level] == 1
 
     def has(self, level: str) -> bool:
@@ -58,20 +56,80 @@ class FactorPrediction:
         return bool(self.mechanisms) if level == "mechanisms" else level in dict(self.ranks)
 
 
-def predict_factors(
-    generator: Plans, examples: Iterable[tuple[str, Example, Factors]]
-) -> list[FactorPrediction]:
-    """Ask a generator for every factor of each reply, one after the other.
+def evaluate_factor_prediction(request: EvaluationRequest) -> Result:
+    """One row of Table 4; the predictions are kept in the folder, for `compare_pair`."""
+    request = replace(request, factors=GOLD)
+    listener = request.system.listener()
+    if len(shares := request.divided()) == 1:
+        predictions = _predict_share(request, listener.generate)
+    else:
+        parts = run_shares(_predict_share, shares)
+        count = sum(map(len, parts))
+        predictions = [parts[index % len(parts)][index // len(parts)] for index in range(count)]
+    write_predictions(predictions, request.out / PREDICTIONS)
+    about = request.describe(listener, None)
+    conditions = about["conditions"] | {"factors": "gold before each; see given"}
+    conditions |= planning_conditions(predictions, None)
+    return result_of(request.table or TASK, measure_planning(predictions), conditions, about)
+
+
+def compare_pair(file: Path, other_file: Path) -> Result:
+    """A row of Table 4 as the paper has it: over the replies for which both models of a pair predict X.
 
     Args:
-        generator: who plans.
+        file: the planning.jsonl of one model, with its result in the same folder.
+        other_file: that of the other.
+    """
+    predictions, others = read_predictions(file), read_predictions(other_file)
+    base, other = _result_in(file.parent), _result_in(other_file.parent).system
+    measured = measure_planning(predictions, others)
+    conditions = dict(base.conditions) | planning_conditions(predictions, other)
+    conditions |= against(predictions, others, other) | {"predicted by": base.command}
+    return replace(
+        base,
+        metrics=tuple((name, round(value, 6)) for name, value in measured.items()),
+        units=units(tuple(measured)),
+        conditions=tuple(conditions.items()),
+        command=str(environment()["command"]),
+    )
+
+
+def _result_in(folder: Path) -> Result:
+    """The result of factor prediction in a folder."""
+    files = [*sorted(folder.glob(f"{TASK}-*.json")), *folder.glob("result.json")]
+    if not files:
+        raise InputError(
+            f"{folder} has no result of planning.", "Evaluate the model again: listenwell evaluate plans"
+        )
+    return read_result(files[0])
+
+
+def _predict_share(request: EvaluationRequest, generator: object | None = None) -> list[FactorPrediction]:
+    generator = generator or request.system.listener().generate
+    if not isinstance(generator, FactorModel):
+        raise InputError(f"{request.system.model} has no factors.", "Name a generator that plans.")
+    planned = [
+        (example_id(example, index), example, plan)
+        for index, example in request.examples
+        if (plan := plan_of(example))
+    ]
+    return predict_factors(generator, planned)
+
+
+def predict_factors(
+    generator: FactorModel, examples: Iterable[tuple[str, Example, Factors]]
+) -> list[FactorPrediction]:
+    """Let a generator predict every factor of each reply, one after the other.
+
+    Args:
+        generator: the generator.
         examples: each with its id and the true plan.
     """
-    found = []
+    predictions = []
     for name, example, plan in examples:
-        given, ranks = Factors(), dict[str, int]()
+        known, ranks = Factors(), dict[str, int]()
         pairs: tuple[tuple[bool, bool], ...] = ()
-        probabilities = generator.factor_probabilities(example.context, given)
+        probabilities = generator.factor_probabilities(example.context, known)
         for level in LEVELS:
             if level not in probabilities:
                 continue  # the generator has no such factor
@@ -81,10 +139,10 @@ def predict_factors(
             else:
                 row = np.asarray(probabilities[level], np.float64)[None]
                 ranks[level] = int(rank_of_truth(row, np.array([_LABELS[level].index(truth)]))[0])
-            given = replace(given, **{level: truth})
-            probabilities = generator.factor_probabilities(example.context, given)
-        found.append(FactorPrediction(name, tuple(ranks.items()), pairs))
-    return found
+            known = replace(known, **{level: truth})
+            probabilities = generator.factor_probabilities(example.context, known)
+        predictions.append(FactorPrediction(name, tuple(ranks.items()), pairs))
+    return predictions
 
 
 def _mechanisms(probabilities: np.ndarray, truth: Sequence[str]) -> tuple[tuple[bool, bool], ...]:
@@ -95,149 +153,144 @@ def _mechanisms(probabilities: np.ndarray, truth: Sequence[str]) -> tuple[tuple[
 
 
 def measure_planning(
-    found: Sequence[FactorPrediction], other: Sequence[FactorPrediction] | None = None
+    predictions: Sequence[FactorPrediction], others: Sequence[FactorPrediction] | None = None
 ) -> dict[str, float]:
-    """Every figure of planning, in percent.
+    """Every metric of factor prediction, in percent.
 
     Args:
-        found: what the generator foretold.
-        other: what the other model of the pair did of the same replies; the condition "X was foretold" is
-            then asked of both, as in the paper.
+        predictions: of the generator.
+        others: of the other model of the pair, for the same replies; the condition "X was predicted" then
+            applies to both, as in the paper.
     """
-    if not found:
+    if not predictions:
         raise InputError("There are no plans to measure.", "Name a split that has annotated replies.")
-    _check_same(found, other)
-    figures: dict[str, float] = {}
-    levels = [level for level in LEVELS if found[0].has(level)]
+    _check_same(predictions, others)
+    measured: dict[str, float] = {}
+    levels = [level for level in LEVELS if predictions[0].has(level)]
     if "mechanisms" in levels:
-        figures |= _of_mechanisms(found)
+        measured |= _of_mechanisms(predictions)
     elif "act" in levels:
-        figures["da_first"] = _hits(found, "act", 1)
+        measured["da_first"] = _hits(predictions, "act", 1)
     for level, short in (("act", "da"), ("tone", "em")):
         if level not in levels:
             continue
-        figures |= {f"{short}_hits_{k}": _hits(found, level, k) for k in (1, 3)}
-        if (chosen := after_right(found, level, other)) is not None:
-            figures[f"{short}_share"] = 100 * len(chosen) / len(found)
-            if chosen:
-                figures |= {f"{short}_hits_{k}_after": _hits(chosen, level, k) for k in (1, 3)}
+        measured |= {f"{short}_hits_{k}": _hits(predictions, level, k) for k in (1, 3)}
+        if (subset := after_right(predictions, level, others)) is not None:
+            measured[f"{short}_share"] = 100 * len(subset) / len(predictions)
+            if subset:
+                measured |= {f"{short}_hits_{k}_after": _hits(subset, level, k) for k in (1, 3)}
     if "emotion" in levels:
-        figures |= {f"emotion_hits_{k}": _hits(found, "emotion", k) for k in (1, 5)}
-    return figures
+        measured |= {f"emotion_hits_{k}": _hits(predictions, "emotion", k) for k in (1, 5)}
+    return measured
 
 
-def before(found: FactorPrediction, level: str) -> str | None:
-    """X of the pair: the factor that stands before another in this speaker's plan; emotions are none."""
-    earlier = [name for name in LEVELS[1 : LEVELS.index(level)] if found.has(name)]
+def before(prediction: FactorPrediction, level: str) -> str | None:
+    """X of the pair: the factor before another in this generator's plan; emotions do not count."""
+    earlier = [name for name in LEVELS[1 : LEVELS.index(level)] if prediction.has(name)]
     return earlier[-1] if earlier else None
 
 
 def after_right(
-    found: Sequence[FactorPrediction], level: str, other: Sequence[FactorPrediction] | None = None
+    predictions: Sequence[FactorPrediction], level: str, others: Sequence[FactorPrediction] | None = None
 ) -> list[FactorPrediction] | None:
-    """The replies for which X was foretold (by both models, where there is another); None without an X."""
-    if (first := before(found[0], level)) is None:
+    """The replies for which X was predicted (by both models, where there are two); None without an X."""
+    if (first := before(predictions[0], level)) is None:
         return None
-    second = other if other is not None and other[0].has(first) else found
+    second = others if others is not None and others[0].has(first) else predictions
     return [
-        one
-        for one, theirs in zip(found, second, strict=True)
-        if one.is_right(first) and theirs.is_right(first)
+        ours
+        for ours, theirs in zip(predictions, second, strict=True)
+        if ours.is_right(first) and theirs.is_right(first)
     ]
 
 
 def against(
-    found: Sequence[FactorPrediction], other: Sequence[FactorPrediction], name: str
+    predictions: Sequence[FactorPrediction], others: Sequence[FactorPrediction], name: str
 ) -> dict[str, str]:
-    """The sign test of Table 4 in words: Hits@1 of Y against another model's, where both foretell X.
+    """The sign test of Table 4 in words: Hits@1 of Y against another model's, where both predict X.
 
     Args:
-        found: what the generator foretold.
-        other: what the other did, of the same replies.
+        predictions: of the generator.
+        others: of the other, for the same replies.
         name: of the other.
     """
-    _check_same(found, other)
-    said = {}
+    _check_same(predictions, others)
+    tests = {}
     for level in ("act", "tone"):
-        ours, theirs = after_right(found, level, other), after_right(other, level, found)
+        ours, theirs = after_right(predictions, level, others), after_right(others, level, predictions)
         if not ours or not theirs or not (ours[0].has(level) and theirs[0].has(level)):
             continue
         pairs = list(zip(ours, theirs, strict=True))
-        wins = sum(one.is_right(level) and not two.is_right(level) for one, two in pairs)
-        losses = sum(two.is_right(level) and not one.is_right(level) for one, two in pairs)
-        said[f"{SHORT[level]} against {name}"] = (
+        wins = sum(first.is_right(level) and not second.is_right(level) for first, second in pairs)
+        losses = sum(second.is_right(level) and not first.is_right(level) for first, second in pairs)
+        tests[f"{SHORT[level]} against {name}"] = (
             f"{wins} won, {losses} lost, sign test p {sign_test(wins, losses):.2g}"
         )
-    return said
+    return tests
 
 
-def planning_conditions(found: Sequence[FactorPrediction], other: str | None) -> dict[str, str]:
-    """How the figures came about, in words."""
+def planning_conditions(predictions: Sequence[FactorPrediction], other: str | None) -> dict[str, str]:
+    """How the metrics are defined, in words."""
     pairs = [
-        f"{SHORT[level]} given that {SHORT[first]} was foretold"
+        f"{SHORT[level]} given that {SHORT[first]} was predicted"
         for level in ("act", "tone")
-        if found[0].has(level) and (first := before(found[0], level))
+        if predictions[0].has(level) and (first := before(predictions[0], level))
     ]
     by = f"by this model and by {other}" if other else "by this model"
-    return {
-        "foretold": PREDICTED,
-        "given": f"true factors before each; {'; '.join(pairs)} {by}"
-        if pairs
-        else "true factors before each",
-    }
+    condition = f"; {'; '.join(pairs)} {by}" if pairs else ""
+    return {"predicted": RULE, "given": f"true factors before each{condition}"}
 
 
-def write_predictions(found: Iterable[FactorPrediction], file: Path) -> None:
-    """One reply a line, so that another model can be held against it."""
-    from listenwell.files import written_whole
-
+def write_predictions(predictions: Iterable[FactorPrediction], file: Path) -> None:
+    """Write one reply a line, so that another model can be compared with it."""
     with written_whole(file) as out:
-        for one in found:
+        for prediction in predictions:
             line = {
-                "id": one.id,
-                "ranks": dict(one.ranks),
-                "mechanisms": [list(pair) for pair in one.mechanisms],
+                "id": prediction.id,
+                "ranks": dict(prediction.ranks),
+                "mechanisms": [list(pair) for pair in prediction.mechanisms],
             }
             out.write(dumps(line).encode() + b"\n")
 
 
 def read_predictions(file: Path) -> list[FactorPrediction]:
-    """What `write_foretold` wrote."""
-    found = []
+    """Read what `write_predictions` wrote."""
+    predictions = []
     try:
         for line in file.read_text(encoding="utf-8").splitlines():
             data = json.loads(line)
             ranks = tuple((str(level), int(rank)) for level, rank in data["ranks"].items())
-            pairs = tuple((bool(true), bool(said)) for true, said in data["mechanisms"])
-            found.append(FactorPrediction(str(data["id"]), ranks, pairs))
+            pairs = tuple((bool(true), bool(predicted)) for true, predicted in data["mechanisms"])
+            predictions.append(FactorPrediction(str(data["id"]), ranks, pairs))
     except OSError:
         raise InputError(f"There is no file {file}.", "Name a planning.jsonl of an evaluation.") from None
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{file} holds no plans.", "Name a planning.jsonl of an evaluation.") from None
-    return found
+    return predictions
 
 
-def _of_mechanisms(found: Sequence[FactorPrediction]) -> dict[str, float]:
+def _of_mechanisms(predictions: Sequence[FactorPrediction]) -> dict[str, float]:
     """Accuracy and macro F1 (of yes and no) of each mechanism, and all three at once."""
-    figures = {"cm_exact": 100 * sum(one.is_right("mechanisms") for one in found) / len(found)}
-    for place, short in enumerate(("er", "ip", "ex")):
-        pairs = [one.mechanisms[place] for one in found]
-        figures[f"{short}_accuracy"] = 100 * sum(true == said for true, said in pairs) / len(pairs)
-        figures[f"{short}_f1"] = 50 * sum(_f1(pairs, answer) for answer in (True, False))
-    return figures
+    right = sum(prediction.is_right("mechanisms") for prediction in predictions)
+    measured = {"cm_exact": 100 * right / len(predictions)}
+    for column, short in enumerate(("er", "ip", "ex")):
+        pairs = [prediction.mechanisms[column] for prediction in predictions]
+        measured[f"{short}_accuracy"] = 100 * sum(true == predicted for true, predicted in pairs) / len(pairs)
+        measured[f"{short}_f1"] = 50 * sum(_f1(pairs, label) for label in (True, False))
+    return measured
 
 
-def _f1(pairs: Sequence[tuple[bool, bool]], answer: bool) -> float:
-    """F1 of one answer; 0 where it never occurs on either side, as scikit-learn counts."""
-    both = sum(true == said == answer for true, said in pairs)
-    each = sum((true == answer) + (said == answer) for true, said in pairs)
+def _f1(pairs: Sequence[tuple[bool, bool]], label: bool) -> float:
+    """F1 of one label; 0 where it never occurs on either side, as in scikit-learn."""
+    both = sum(true == predicted == label for true, predicted in pairs)
+    each = sum((true == label) + (predicted == label) for true, predicted in pairs)
     return 2 * both / each if each else 0.0
 
 
-def _hits(found: Sequence[FactorPrediction], level: str, k: int) -> float:
-    return recall_at(np.array([dict(one.ranks)[level] for one in found]), k)
+def _hits(predictions: Sequence[FactorPrediction], level: str, k: int) -> float:
+    return recall_at(np.array([dict(prediction.ranks)[level] for prediction in predictions]), k)
 
 
-def _check_same(found: Sequence[FactorPrediction], other: Sequence[FactorPrediction] | None) -> None:
-    if other is not None and [one.id for one in found] != [one.id for one in other]:
-        raise InputError("The two models foretold different replies.", "Measure both on the same sample.")
+def _check_same(predictions: Sequence[FactorPrediction], others: Sequence[FactorPrediction] | None) -> None:
+    if others is not None and [ours.id for ours in predictions] != [theirs.id for theirs in others]:
+        raise InputError("The two models predicted different replies.", "Measure both on the same sample.")

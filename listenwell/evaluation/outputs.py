@@ -1,12 +1,15 @@
-"""Replies that someone else made: the two released files of peers, or anyone's JSONL."""
+"""Load the outputs of a system: a run of ours, the released files of MoEL and MIME, or anybody's JSONL."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from listenwell.corpora.base import Reader, Report, text_lines
-from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Example, Factors, Turn
+from listenwell.corpora.sampling import Sampling, example_id
+from listenwell.corpora.sources import Source
+from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.baselines import (
     FORMATS,
@@ -16,71 +19,56 @@ from listenwell.evaluation.baselines import (
     read_baselines,
     recognize,
 )
-from listenwell.evaluation.replies import example_id
-from listenwell.evaluation.sample import Sampling
+from listenwell.evaluation.generate import MADE, REPLIES, RUN
+from listenwell.evaluation.perplexity import perplexity_metrics, saved_perplexity
 from listenwell.files import hash_files, sha256
+from listenwell.results.metric_registry import METRICS
 
 BASELINES_CORPUS, BASELINES_SPLIT = "empathetic_dialogues", "test"
 OWN = "the file's own"
 
 
 @dataclass(frozen=True)
-class Given:
-    """Replies and references in one order, and what must be said about them."""
+class Outputs:
+    """Replies and references in one order, and how they came about."""
 
     system: str
     replies: list[str]
     references: list[str]
     data: str
-    """sha256 over the files that the items came from."""
+    """sha256 over the files that the references came from."""
     corpus: str
-    """Whose references these are; OWN where they came with the file."""
+    """The corpus of the references; OWN where they came with the file."""
     split: str
     conditions: dict[str, str] = field(default_factory=dict)
     contexts: list[Dialogue] = field(default_factory=list)
-    """What was said before each reply; empty where it is not known."""
+    """The dialogue before each reply; empty where it is not known."""
     plans: list[Factors | None] = field(default_factory=list)
-    """What each reply was meant to do; empty where nobody says."""
-    figures: dict[str, float] = field(default_factory=dict)
-    """What was measured when they were made, such as the perplexity of the references."""
+    """The plan of each reply; empty where there is none."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What was measured when they were generated, such as the perplexity of the references."""
     seed: int | None = None
-    """Of the run that made them."""
+    """Of the run that generated them."""
     checkpoint: str | None = None
-    """sha256 over the files of the model that made them, where it is ours."""
+    """sha256 over the files of the model that generated them, where it is ours."""
 
 
-@dataclass(frozen=True)
-class _Line:
-    place: str
-    reply: str
-    reference: str | None
-    id: str | None
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A split of a corpus that replies answer."""
-
-    corpus: str
-    split: str
-    examples: tuple[Example, ...]
-    data: str
-
-    def ids(self) -> list[str]:
-        return [example_id(example, place) for place, example in enumerate(self.examples)]
-
-
-def read_given(file: Path, system: str | None, reader: Reader, split: str, sampling: Sampling) -> Given:
-    """The replies in a file, with their references.
+def load_outputs(
+    file: Path, reader: Reader, split: str, system: str | None = None, sampling: Sampling | None = None
+) -> Outputs:
+    """Load the replies in a file, with their references.
 
     Args:
-        file: MoEL's or MIME's released file, known by its contents, or JSONL with `reply` and perhaps
-            `reference` and `id` in each line.
-        system: which system of a released file; the name of the row for a JSONL file.
-        reader: the corpus, for replies that come without references.
+        file: replies.jsonl of a run of ours; MoEL's or MIME's released file, recognized by its contents; or
+            JSONL with `reply` and perhaps `reference` and `id` in each line.
+        reader: the corpus, for contexts, and for replies that come without references.
         split: its split.
-        sampling: how many of them to measure.
+        system: which system of a released file; the name of the row for other files.
+        sampling: how many replies to take; a run of ours is taken whole.
     """
+    sampling = sampling or Sampling()
+    if is_run(file) and sampling.limit is None:
+        return load_run(file, reader, system)
     if not file.is_file():
         raise InputError(f"There is no file {file}.", "Name a file with replies.")
     if form := recognize(file):
@@ -98,97 +86,180 @@ def read_given(file: Path, system: str | None, reader: Reader, split: str, sampl
             "Give these replies another name with --system.",
         )
     if _all_have(lines, "reference", file):
-        return _with_references(file, name, lines, sampling)
-    source = _Source(reader.name, split, tuple(reader.examples(split)), hash_files(reader.check(split)))
-    return _with_corpus(file, name, lines, source, sampling)
+        return _with_own_references(file, name, lines, sampling)
+    return _with_corpus((file, name), lines, reader, split, sampling)
 
 
-def _from_baselines(file: Path, form: BaselineFormat, system: str | None, sampling: Sampling) -> Given:
+def is_run(file: Path) -> bool:
+    """Whether a file is the replies.jsonl of a run of ours."""
+    return file.name == REPLIES and (file.parent / RUN).is_file()
+
+
+def load_run(file: Path, reader: Reader | Source, system: str | None = None) -> Outputs:
+    """Load the replies of a run with contexts, plans and settings.
+
+    Args:
+        file: its replies.jsonl.
+        reader: the run's corpus, for the contexts.
+        system: another name for the row.
+    """
+    if not file.is_file():
+        raise InputError(f"The run in {file.parent} is not finished.", "Start it again: it continues.")
+    run = _read_object(file.parent / RUN)
+    if run.get("corpus") != reader.name:
+        raise InputError(
+            f"{file.parent} answers {run.get('corpus')}, not {reader.name}.",
+            f"Name its corpus: --corpus {run.get('corpus')}",
+        )
+    split = str(run["split"])
+    contexts = {
+        example_id(example, index): example.context for index, example in enumerate(reader.examples(split))
+    }
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
+    if not lines:
+        raise InputError(f"{file} is empty.", "Let the run generate its replies first.")
+    if unknown := [line["id"] for line in lines if line["id"] not in contexts]:
+        raise InputError(
+            f"{reader.name} {split} has no context {unknown[0]!r}.",
+            "Name the folder of the corpus that the run had: --path.",
+        )
+    plans = [Factors.from_dict(line["plan"]) if line.get("plan") else None for line in lines]
+    conditions = {str(name): str(value) for name, value in run["conditions"].items()}
+    measured = {}
+    if sums := saved_perplexity(file.parent):
+        conditions["tokenizer"] = sums.tokenizer
+        every = perplexity_metrics(sums).items()
+        measured = {name: value for name, value in every if METRICS[name].group == "perplexity"}
+    return Outputs(
+        system=system or str(run["system"]),
+        replies=[line["reply"] for line in lines],
+        references=[line["reference"] for line in lines],
+        data=str(run["data"]),
+        corpus=reader.name,
+        split=split,
+        conditions=conditions | _provenance(file.parent),
+        contexts=[contexts[line["id"]] for line in lines],
+        plans=plans if any(plans) else [],
+        metrics=measured,
+        seed=run["seed"],
+        checkpoint=run["checkpoint"],
+    )
+
+
+def _provenance(folder: Path) -> dict[str, str]:
+    """The command, commit and machine that generated the replies of a run, where it says so."""
+    if not (folder / MADE).is_file():
+        return {}
+    provenance = _read_object(folder / MADE)
+    machine = f"{provenance['commit'] or 'unknown'}, {provenance['machine']}"
+    return {"made by": f"{provenance['command']} ({machine})"}
+
+
+def _read_object(file: Path) -> Mapping[str, Any]:
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise InputError(f"{file} is damaged.", "Generate the replies again in another folder.")
+    return data
+
+
+def _from_baselines(file: Path, form: BaselineFormat, system: str | None, sampling: Sampling) -> Outputs:
     if system is None:
         raise InputError(
             f"{file.name} holds several systems.", f"Choose one with --system: {', '.join(form.names())}."
         )
     name, report = check_system(form, system), Report()
     records = list(read_baselines(file, form, report))
-    chosen = [record for _, record in sampling.draw(records)]
+    sample = [record for _, record in sampling.draw(records)]
     conditions = form.conditions_of(name) | {
         "pool": "none: replies were generated" if name != HUMAN else "none",
         "contexts": f"those of {file.name}; texts in lower case, taken apart into tokens",
-        "sample": sampling.wording(len(records), len(chosen)),
+        "sample": sampling.describe(len(records), len(sample)),
     }
     if report.skipped:
         conditions["broken blocks"] = "; ".join(report.lines())
-    return Given(
+    return Outputs(
         name,
-        [record.reply(name) for record in chosen],
-        [record.reference for record in chosen],
+        [record.reply(name) for record in sample],
+        [record.reference for record in sample],
         hash_files([file]),
         BASELINES_CORPUS,
         BASELINES_SPLIT,
         conditions,
-        [baseline_context(record.context) for record in chosen],
+        [baseline_context(record.context) for record in sample],
     )
 
 
 def baseline_context(turns: Sequence[str]) -> Dialogue:
-    """The turns of a released record as a dialogue: the generator begins, then they alternate."""
-    return Dialogue(tuple(Turn(LISTENER if place % 2 else SPEAKER, text) for place, text in enumerate(turns)))
+    """The turns of a released record as a dialogue: the speaker begins, then they alternate."""
+    return Dialogue(tuple(Turn(LISTENER if index % 2 else SPEAKER, text) for index, text in enumerate(turns)))
 
 
-def _with_references(file: Path, system: str, lines: Sequence[_Line], sampling: Sampling) -> Given:
-    chosen = [line for _, line in sampling.draw(lines)]
-    return Given(
+@dataclass(frozen=True)
+class _Line:
+    """One line of somebody's JSONL file; `position` is the file's name and the line's number."""
+
+    position: str
+    reply: str
+    reference: str | None
+    id: str | None
+
+
+def _with_own_references(file: Path, system: str, lines: Sequence[_Line], sampling: Sampling) -> Outputs:
+    sample = [line for _, line in sampling.draw(lines)]
+    return Outputs(
         system,
-        [line.reply for line in chosen],
-        [line.reference or "" for line in chosen],
+        [line.reply for line in sample],
+        [line.reference or "" for line in sample],
         hash_files([file]),
         OWN,
         "–",
         {
             "replies": "a file with its own references",
-            "sample": sampling.wording(len(lines), len(chosen)),
+            "sample": sampling.describe(len(lines), len(sample)),
         },
     )
 
 
 def _with_corpus(
-    file: Path, system: str, lines: Sequence[_Line], source: _Source, sampling: Sampling
-) -> Given:
-    ids, replies = source.ids(), _answers(file, lines, source)
-    places = [place for place, _ in sampling.draw(ids)]
-    rule = sampling.wording(len(ids), len(places))
-    missing = [ids[place] for place in places if ids[place] not in replies]
+    named: tuple[Path, str], lines: Sequence[_Line], reader: Reader, split: str, sampling: Sampling
+) -> Outputs:
+    """Replies to a corpus: by id, or one for each example in its order; `named` are file and system."""
+    file, system = named
+    data, examples = hash_files(reader.check(split)), list(reader.examples(split))
+    ids = [example_id(example, index) for index, example in enumerate(examples)]
+    if _all_have(lines, "id", file):
+        replies = _by_id(lines, set(ids))
+    elif len(lines) == len(ids):
+        replies = {name: line.reply for name, line in zip(ids, lines, strict=True)}
+    else:
+        raise InputError(
+            f"{file.name} has {len(lines)} replies; {reader.name} {split} asks for {len(ids)}.",
+            "Give one line for each, in the corpus's order, or an id in each line.",
+        )
+    indices = [index for index, _ in sampling.draw(ids)]
+    rule = sampling.describe(len(ids), len(indices))
+    missing = [ids[index] for index in indices if ids[index] not in replies]
     if missing and sampling.limit is not None:
         raise InputError(
             f"{file.name} has no reply to {missing[0]} and {len(missing) - 1} others of the sample.",
             "Answer all of them, or leave out --limit to measure what is there.",
         )
     if missing:
-        places = [place for place in places if ids[place] in replies]
-        rule = f"the {len(places):,} of {len(ids):,} that the file answers"
-    return Given(
+        indices = [index for index in indices if ids[index] in replies]
+        rule = f"the {len(indices):,} of {len(ids):,} that the file answers"
+    return Outputs(
         system,
-        [replies[ids[place]] for place in places],
-        [source.examples[place].reply.text for place in places],
-        source.data,
-        source.corpus,
-        source.split,
+        [replies[ids[index]] for index in indices],
+        [examples[index].reply.text for index in indices],
+        data,
+        reader.name,
+        split,
         {"replies": f"a file, sha256 {sha256(file)}", "sample": rule},
-        [source.examples[place].context for place in places],
+        [examples[index].context for index in indices],
     )
-
-
-def _answers(file: Path, lines: Sequence[_Line], source: _Source) -> dict[str, str]:
-    """The reply to each example that has one, by the example's id."""
-    ids = source.ids()
-    if _all_have(lines, "id", file):
-        return _by_id(lines, set(ids))
-    if len(lines) != len(ids):
-        raise InputError(
-            f"{file.name} has {len(lines)} replies; {source.corpus} {source.split} asks for {len(ids)}.",
-            "Give one line for each, in the corpus's order, or an id in each line.",
-        )
-    return {name: line.reply for name, line in zip(ids, lines, strict=True)}
 
 
 def _by_id(lines: Sequence[_Line], known: set[str]) -> dict[str, str]:
@@ -197,11 +268,11 @@ def _by_id(lines: Sequence[_Line], known: set[str]) -> dict[str, str]:
         name = line.id or ""
         if name not in known:
             raise InputError(
-                f"{line.place}: the corpus has no example {name!r}.",
+                f"{line.position}: the corpus has no example {name!r}.",
                 "An id is the conversation's, # and the number of turns before the reply: hit:1_conv:2#3.",
             )
         if name in replies:
-            raise InputError(f"{line.place}: a second reply to {name!r}.", "Give one for each id.")
+            raise InputError(f"{line.position}: a second reply to {name!r}.", "Give one for each id.")
         replies[name] = line.reply
     return replies
 
@@ -211,33 +282,32 @@ def _lines(file: Path) -> Iterator[_Line]:
     for number, text in text_lines(file, report):
         if not text.strip():
             continue
-        place = f"{file.name}:{number}"
+        position = f"{file.name}:{number}"
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
             raise InputError(
-                f"{place} is not JSON.", "Give MoEL's or MIME's released file, or one JSON object a line."
+                f"{position} is not JSON.", "Give MoEL's or MIME's released file, or one JSON object a line."
             ) from None
-        values = {name: data.get(name) for name in ("reply", "reference", "id")} if _is_object(data) else {}
+        fields = ("reply", "reference", "id")
+        values = {name: data.get(name) for name in fields} if isinstance(data, dict) else {}
         reply = values.get("reply")
         if not isinstance(reply, str) or not reply.strip():
-            raise InputError(f"{place} has no reply.", 'Give each line as {"reply": "…"}, and not empty.')
+            raise InputError(f"{position} has no reply.", 'Give each line as {"reply": "…"}, and not empty.')
         if any(value is not None and not isinstance(value, str) for value in values.values()):
-            raise InputError(f"{place}: reference and id must be texts.", "Put them in quotation marks.")
-        yield _Line(place, reply, values["reference"], values["id"])
+            raise InputError(f"{position}: reference and id must be texts.", "Put them in quotation marks.")
+        yield _Line(position, reply, values["reference"], values["id"])
     if report.skipped:
         raise InputError(f"{file.name}: {report.lines()[0]}.", "Save the file as UTF-8.")
 
 
-def _is_object(data: object) -> bool:
-    return isinstance(data, dict)
-
-
-def _all_have(lines: Sequence[_Line], what: str, file: Path) -> bool:
+def _all_have(lines: Sequence[_Line], column: str, file: Path) -> bool:
     """Whether every line has a reference or an id; some with and some without is an error."""
     if not lines:
         raise InputError(f"{file.name} is empty.", 'Give each line as {"reply": "…"}.')
-    without = [line.place for line in lines if not getattr(line, what)]
+    without = [line.position for line in lines if not getattr(line, column)]
     if without and len(without) < len(lines):
-        raise InputError(f"{without[0]} has no {what}, other lines have.", "Give it in all lines or in none.")
+        raise InputError(
+            f"{without[0]} has no {column}, other lines have.", "Give it in all lines or in none."
+        )
     return not without

@@ -1,8 +1,8 @@
-"""Whether replies do what they were planned to do: CoMAE's realization scores (Zheng et al. 2021, Table 5).
+"""Plan adherence: how many replies carry out their plan (realization in CoMAE, Zheng et al. 2021, Table 5).
 
-A reply is made under a plan, the annotators read it, and a factor is realized where the two agree. The paper
-takes plans that the model sampled; ours are taken from the people's replies ("gold") or from the generator
-itself ("predicted"), and the row says which.
+A reply is generated under a plan, the annotators label it, and a factor is realized where the two agree. The
+paper takes plans that the model sampled; ours are those of the human replies ("gold") or the generator's own
+("predicted"), and the row says which.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from listenwell.annotators.replies import REPLY_HEADS
 from listenwell.dialogue import Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.evaluation.empathy import Reads, read_pairs
+from listenwell.evaluation.empathy import ReplyAnnotator, annotate_replies
 from listenwell.metrics import realization
 
 TASK = "realization"
@@ -21,45 +21,47 @@ RULE = (
 )
 
 
-def measure_realization(
-    plans: Sequence[Factors], contexts: Sequence[Dialogue], replies: Sequence[str], readers: Reads
+def measure_plan_adherence(
+    plans: Sequence[Factors],
+    contexts: Sequence[Dialogue],
+    replies: Sequence[str],
+    annotator: ReplyAnnotator,
 ) -> dict[str, float]:
-    """The share of replies that show their plan, factor by factor and all at once, in percent.
+    """The share of replies that carry out their plan, factor by factor and all at once, in percent.
 
     Args:
-        plans: what each reply was meant to do; a factor that no plan decides is left out.
-        contexts: what was said before.
-        replies: what was said then.
-        readers: the annotators, with REPLY_HEADS.
+        plans: of each reply; a factor that no plan decides is left out.
+        contexts: the dialogue before each reply.
+        replies: of the system.
+        annotator: with REPLY_HEADS.
     """
-    found = read_pairs(contexts, replies, readers)
-    return agreement(plans, found)
+    return agreement(plans, annotate_replies(contexts, replies, annotator))
 
 
-def agreement(plans: Sequence[Factors], found: Sequence[Factors]) -> dict[str, float]:
-    """The same from what was read: equal factors in percent, over the replies whose plan decides them."""
-    figures: dict[str, float] = {}
+def agreement(plans: Sequence[Factors], labelled: Sequence[Factors]) -> dict[str, float]:
+    """Equal factors in percent, over the replies whose plan decides them; `labelled` are the replies' own."""
+    measured: dict[str, float] = {}
     decided: list[str] = []
-    for name, field in _FACTORS:
+    for name, factor in _FACTORS:
         pairs = [
-            (planned, getattr(read, field))
-            for plan, read in zip(plans, found, strict=True)
-            if (planned := getattr(plan, field)) is not None
+            (planned, getattr(reply, factor))
+            for plan, reply in zip(plans, labelled, strict=True)
+            if (planned := getattr(plan, factor)) is not None
         ]
         if not pairs:
             continue
-        if any(read is None for _, read in pairs):
+        if any(shown is None for _, shown in pairs):
             raise InputError(
-                f"The {field} of a reply was not read.", f"Ask for the heads {', '.join(REPLY_HEADS)}."
+                f"The {factor} of a reply was not predicted.", f"Load the heads {', '.join(REPLY_HEADS)}."
             )
-        decided.append(field)
-        figures[name] = realization([planned for planned, _ in pairs], [read for _, read in pairs])
-    if not figures:
+        decided.append(factor)
+        measured[name] = realization([planned for planned, _ in pairs], [shown for _, shown in pairs])
+    if not measured:
         raise InputError("No reply has a plan.", "Name replies of a generator that plans.")
     if len(decided) > 1:
-        alike = [
-            all(getattr(plan, field) in (None, getattr(read, field)) for field in decided)
-            for plan, read in zip(plans, found, strict=True)
+        complete = [
+            all(getattr(plan, factor) in (None, getattr(reply, factor)) for factor in decided)
+            for plan, reply in zip(plans, labelled, strict=True)
         ]
-        figures["all_realized"] = 100 * sum(alike) / len(alike)
-    return figures
+        measured["all_realized"] = 100 * sum(complete) / len(complete)
+    return measured

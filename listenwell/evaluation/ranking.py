@@ -1,4 +1,4 @@
-"""Measuring rankers and fitting ensembles: from checkpoints to rows of the ledger."""
+"""Measure rankers, and fit the weights of an ensemble of rankers."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,74 +22,74 @@ from listenwell.serialization import dumps
 RANKING = "ranking"
 
 
-def evaluate_rankers(scorers: Sequence[Scorer], system: str, given: Pools, folder: Path) -> Result:
-    """One row of the ledger: the mean over witnesses that differ by their seed alone.
+def evaluate_rankers(scorers: Sequence[Scorer], system: str, pools: Pools, folder: Path) -> Result:
+    """One result: the mean over rankers that differ by their seed alone.
 
     Args:
-        witnesses: of one recipe.
-        system: the row's name, such as "CoBERT".
-        given: the shuffled pools; neighbours are measured too where no number of pools is given.
+        scorers: of one recipe.
+        system: the name of the row, such as "CoBERT".
+        pools: the shuffled pools; unshuffled ones are measured too where no number of pools is given.
         folder: where scores are kept.
     """
     _check_recipe(scorers)
     rows = []
     for scorer in scorers:
-        figures = ranking_metrics(ranks(pool_scores(scorer, given, folder)))
-        if given.most is None:
-            hard = ranking_metrics(ranks(pool_scores(scorer, replace(given, shuffled=False), folder)))
-            figures |= {f"{name} unshuffled": value for name, value in hard.items()}
-        rows.append(figures)
+        metrics = ranking_metrics(ranks(pool_scores(scorer, pools, folder)))
+        if pools.most is None:
+            neighbours = ranking_metrics(ranks(pool_scores(scorer, replace(pools, shuffled=False), folder)))
+            metrics |= {f"{name} unshuffled": value for name, value in neighbours.items()}
+        rows.append(metrics)
     spreads = {name: over_seeds([row[name] for row in rows]) for name in rows[0]}
-    source, count = Source(given.source, given.path), len(list(given.blocks()))
+    source, count = Source(pools.source, pools.path), len(list(pools.blocks()))
     return Result(
         task=RANKING,
         system=f"{source.title}: {system}",
-        metrics=tuple((name, found.mean) for name, found in spreads.items()),
-        spreads=tuple((name, found.spread) for name, found in spreads.items()) if len(rows) > 1 else (),
-        corpus=given.source,
-        split=given.split,
+        metrics=tuple((name, spread.mean) for name, spread in spreads.items()),
+        spreads=tuple((name, spread.spread) for name, spread in spreads.items()) if len(rows) > 1 else (),
+        corpus=pools.source,
+        split=pools.split,
         count=count * POOL,
-        data=hash_files(given.files()),
+        data=hash_files(pools.files()),
         units=units(tuple(spreads)),
-        conditions=tuple(_conditions(scorers, given, count).items()),
+        conditions=tuple(_conditions(scorers, pools, count).items()),
         checkpoint=checkpoint_keys([scorer.key for scorer in scorers]),
         **environment(),  # type: ignore[arg-type]
     )
 
 
-def fit_ensemble(members: Sequence[Path], given: Pools, folder: Path, out: Path) -> Ensemble:
+def fit_ensemble(members: Sequence[Path], pools: Pools, folder: Path, out: Path) -> Ensemble:
     """Fit the members' weights on validation pools and write the ensemble as a checkpoint of its own.
 
     Args:
         members: their checkpoints, or runs that hold one as `best`; the folder's name (or its run's, for
             `best`) is the member's.
-        given: the pools to fit on; never the test split's.
+        pools: the pools to fit on; never those of the test split.
         folder: where scores are kept.
         out: the ensemble's folder, in which the members are copied; an ensemble that is there is replaced.
     """
-    if given.split == "test":
+    if pools.split == "test":
         raise InputError("An ensemble is not fitted on the test split.", "Fit it on valid.")
     out = out.expanduser()
-    # `.` and `..` are no names.
-    places = [checkpoint.find_checkpoint(place.expanduser()).resolve() for place in members]
-    _check_place(out, places)
-    names = [place.parent.name if place.name == checkpoint.BEST else place.name for place in places]
+    # Resolved: `.` and `..` are no names.
+    paths = [checkpoint.find_checkpoint(member.expanduser()).resolve() for member in members]
+    _check_target(out, paths)
+    names = [path.parent.name if path.name == checkpoint.BEST else path.name for path in paths]
     if len(set(names)) != len(names):
         raise InputError(
             f"Two members are called alike: {', '.join(names)}.", "Give folders of different names."
         )
-    scorers = [load_scorer(place) for place in places]
-    weights = fit_weights([truth_first(pool_scores(scorer, given, folder)) for scorer in scorers])
+    scorers = [load_scorer(path) for path in paths]
+    weights = fit_weights([truth_first(pool_scores(scorer, pools, folder)) for scorer in scorers])
     config = EnsembleConfig(tuple((name, float(weight)) for name, weight in zip(names, weights, strict=True)))
-    with checkpoint.writing(out, KIND) as place:
-        for name, member in zip(names, places, strict=True):
-            copytree(member, place / name)
-        (place / "config.json").write_text(dumps(config.to_dict()) + "\n", encoding="utf-8")
+    with checkpoint.writing(out, KIND) as target:
+        for name, member in zip(names, paths, strict=True):
+            copytree(member, target / name)
+        (target / "config.json").write_text(dumps(config.to_dict()) + "\n", encoding="utf-8")
     return Ensemble(scorers, [float(weight) for weight in weights])
 
 
 def checkpoint_keys(keys: Sequence[str]) -> str:
-    """One name for several checkpoints."""
+    """One hash for several checkpoints."""
     from hashlib import sha256
 
     return sha256("\n".join(keys).encode()).hexdigest()
@@ -113,35 +113,35 @@ def _kind(scorer: Scorer) -> str:
     return f"{scorer.name} of {', '.join(map(_kind, scorer.scorers))}"
 
 
-def _check_place(out: Path, members: Sequence[Path]) -> None:
-    """What is written replaces what is there: nothing but an older ensemble may be, and no member around.
+def _check_target(out: Path, members: Sequence[Path]) -> None:
+    """Refuse a folder that is or lies in a member, or that holds anything but an older ensemble.
 
     Args:
-        out: the place.
-        members: resolved.
+        out: the folder to write.
+        members: their folders, resolved.
     """
     if any(out.resolve().is_relative_to(member) for member in members):
         raise InputError(f"{out} is a member, or inside of one.", "Name another folder.")
     if not out.exists():
         return
     try:
-        free = checkpoint.open_checkpoint(out).kind == KIND
+        is_ensemble = checkpoint.open_checkpoint(out).kind == KIND
     except CheckpointError:
-        free = False
-    if not free:
+        is_ensemble = False
+    if not is_ensemble:
         raise InputError(f"{out} holds something else than an ensemble.", "Name another folder.")
 
 
-def _conditions(scorers: Sequence[Scorer], given: Pools, count: int) -> dict[str, str]:
-    found = {
+def _conditions(scorers: Sequence[Scorer], pools: Pools, count: int) -> dict[str, str]:
+    conditions = {
         "pool": f"{POOL} replies of the split, seed {POOL_SEED}; unshuffled: neighbours",
         "models": f"{len(scorers)}, of different seeds" if len(scorers) > 1 else "1",
     }
-    if given.most is not None:
-        found["sample"] = f"the first {count} pools" if count > 1 else "the first pool"
+    if pools.most is not None:
+        conditions["sample"] = f"the first {count} pools" if count > 1 else "the first pool"
     for scorer in scorers[:1]:
         if isinstance(scorer, Ensemble):
-            found["members"] = ", ".join(member.name for member in scorer.scorers)
+            conditions["members"] = ", ".join(member.name for member in scorer.scorers)
             weights = np.array([member.weights for member in scorers if isinstance(member, Ensemble)])
-            found["weights, mean"] = ", ".join(f"{value:.4g}" for value in weights.mean(axis=0))
-    return found
+            conditions["weights, mean"] = ", ".join(f"{value:.4g}" for value in weights.mean(axis=0))
+    return conditions

@@ -9,7 +9,6 @@ from listenwell.metrics.calibration import expected_calibration_error
 from listenwell.metrics.classification import (
     accuracy,
     classification_metrics,
-    confusion_matrix,
     label_set_metrics,
     realization,
     top_k_accuracy,
@@ -48,7 +47,6 @@ __all__ = [
     "accuracy",
     "bleu",
     "classification_metrics",
-    "confusion_matrix",
     "distinct",
     "distinct_n",
     "distinct_reply_rate",

@@ -1,4 +1,4 @@
-"""How far raters agree beyond chance: Fleiss' kappa and Krippendorff's alpha."""
+"""How far raters agree beyond chance agreement: Fleiss' kappa and Krippendorff's alpha."""
 
 from typing import Literal, get_args
 
@@ -69,6 +69,6 @@ def _distances(values: np.ndarray, totals: np.ndarray, level: Level) -> np.ndarr
     if level == "nominal":
         return 1 - np.eye(len(values))
     # In ranks, two values are as far apart as the ratings between them, their own by half.
-    places = {"interval": values, "ordinal": np.cumsum(totals) - totals / 2}[level]
-    squares: np.ndarray = np.square(places[:, None] - places[None, :])
+    positions = {"interval": values, "ordinal": np.cumsum(totals) - totals / 2}[level]
+    squares: np.ndarray = np.square(positions[:, None] - positions[None, :])
     return squares

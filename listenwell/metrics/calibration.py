@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say."""
+"""Calibration: how well probabilities match accuracy."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ def expected_calibration_error(
 
     Args:
         probabilities: (n, classes).
-        truth: (n,) class numbers; with `several`, (n, classes) of 0 and 1.
+        truth: (n,) class indices; with `several`, (n, classes) of 0 and 1.
         bins: how many.
         several: each label of each item counts by itself, its probability being the confidence that it
             holds; otherwise only the likeliest label of an item counts.
@@ -29,8 +29,8 @@ def expected_calibration_error(
     else:
         confidence = probabilities.max(axis=1)
         right = (probabilities.argmax(axis=1) == truth).astype(float)
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    size = np.bincount(place, minlength=bins)
-    gap = np.bincount(place, weights=right, minlength=bins) - np.bincount(place, confidence, minlength=bins)
+    index = np.minimum((confidence * bins).astype(int), bins - 1)
+    size = np.bincount(index, minlength=bins)
+    gap = np.bincount(index, weights=right, minlength=bins) - np.bincount(index, confidence, minlength=bins)
     used = size > 0
     return 100 * float((size[used] * np.abs(gap[used] / size[used])).sum() / size.sum())

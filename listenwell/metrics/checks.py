@@ -1,4 +1,4 @@
-"""What every metric asks of its input: something to measure, and two lists that belong together."""
+"""Checks of the input of every metric: it is not empty, and two lists pair up."""
 
 from collections.abc import Sized
 
@@ -6,13 +6,13 @@ from listenwell.errors import InputError
 
 
 def check_some(items: Sized, what: str) -> None:
-    """There is at least one item; the mean of nothing is not a number to print."""
+    """Check that there is at least one item; the mean of nothing is not a number."""
     if not len(items):
         raise InputError(f"There are no {what} to measure.", f"Give at least one of the {what}.")
 
 
 def check_pairs(first: Sized, second: Sized, what: str) -> None:
-    """Two lists are of the same length and not empty, so that no item is dropped in silence."""
+    """Check that two lists have the same length and are not empty, so that no item is silently dropped."""
     check_some(first, what)
     if len(first) != len(second):
         raise InputError(

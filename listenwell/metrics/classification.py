@@ -1,4 +1,4 @@
-"""Accuracy, precision, recall, F1, top-k and the confusion matrix of a classifier; realization of a plan.
+"""Accuracy, precision, recall, F1 and top-k of a classifier; realization of a plan.
 
 All in percent, as CoMAE's Tables 1 and 5 print them.
 """
@@ -39,32 +39,24 @@ def classification_metrics(
     ).precision_recall_fscore_support
     metrics = {"accuracy": accuracy(truth, predicted)}
     for average in ("macro", "weighted"):
-        found = scores(list(truth), list(predicted), labels=list(labels), average=average, zero_division=0)
-        for name, value in zip(("precision", "recall", "f1"), found[:3], strict=True):
+        averages = scores(list(truth), list(predicted), labels=list(labels), average=average, zero_division=0)
+        for name, value in zip(("precision", "recall", "f1"), averages[:3], strict=True):
             metrics[f"{average}_{name}"] = 100 * float(value)
     return metrics
 
 
-def label_set_metrics(truth: np.ndarray, given: np.ndarray) -> dict[str, float]:
+def label_set_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Macro and micro F1 where an item can have several labels, in percent (by scikit-learn).
 
     Args:
         truth: (n, labels) of true and false.
-        given: the same, as the classifier says.
+        predicted: the same, of the classifier.
     """
     f1 = library("sklearn.metrics", "scikit-learn", "F1 of label sets").f1_score
     return {
-        f"{average}_f1": 100 * float(f1(truth, given, average=average, zero_division=0))
+        f"{average}_f1": 100 * float(f1(truth, predicted, average=average, zero_division=0))
         for average in ("macro", "micro")
     }
-
-
-def confusion_matrix(truth: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> np.ndarray:
-    """Counts (labels, labels), by scikit-learn: rows are true labels, columns predicted ones."""
-    _check_labels(truth, predicted, labels)
-    count = library("sklearn.metrics", "scikit-learn", "The confusion matrix").confusion_matrix
-    matrix: np.ndarray = count(list(truth), list(predicted), labels=list(labels))
-    return matrix
 
 
 def top_k_accuracy(truth: np.ndarray, probabilities: np.ndarray, k: int) -> float:
@@ -78,16 +70,16 @@ def top_k_accuracy(truth: np.ndarray, probabilities: np.ndarray, k: int) -> floa
     return recall_at(rank_of_truth(probabilities, truth), k)
 
 
-def realization(planned: Sequence[str | Collection[str]], found: Sequence[str | Collection[str]]) -> float:
+def realization(planned: Sequence[str | Collection[str]], shown: Sequence[str | Collection[str]]) -> float:
     """The share of replies, in percent, that show the factor they were planned with (CoMAE §6.5, Table 5).
 
     Args:
         planned: the factor each reply was generated under: an act, a tone, or the set of mechanisms.
-        found: what a classifier identifies in the reply. Sets are equal in any order, and as a whole: one
+        shown: what a classifier identifies in the reply. Sets are equal in any order, and as a whole: one
             mechanism too many or too few is a miss.
     """
-    check_pairs(planned, found, "factors")
-    same = (_as_set(plan) == _as_set(fact) for plan, fact in zip(planned, found, strict=True))
+    check_pairs(planned, shown, "factors")
+    same = (_as_set(plan) == _as_set(fact) for plan, fact in zip(planned, shown, strict=True))
     return 100 * sum(same) / len(planned)
 
 

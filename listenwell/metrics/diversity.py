@@ -3,11 +3,11 @@
 Overlap and perplexity reward the safe reply; these show its price.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from listenwell.errors import InputError
 from listenwell.metrics.checks import check_some
-from listenwell.words import expanded, normalized, words
+from listenwell.words import expanded, ngrams, normalized, words
 
 STOCK_PHRASES = (
     "sorry to hear",
@@ -26,7 +26,7 @@ STOCK_PHRASES = (
     "good luck",
     "congratulations",
 )
-"""What empathetic systems say whatever they hear. Part of the metric: another list gives another number."""
+"""Phrases that empathetic systems use in any context; another list is another metric."""
 
 
 def distinct_n(texts: Sequence[str], n: int) -> float:
@@ -41,7 +41,7 @@ def distinct_n(texts: Sequence[str], n: int) -> float:
     seen: set[tuple[str, ...]] = set()
     total = 0
     for text in texts:
-        for gram in _ngrams(words(text), n):
+        for gram in ngrams(words(text), n):
             seen.add(gram)
             total += 1
     return len(seen) / total if total else 0.0
@@ -65,11 +65,11 @@ def stock_phrase_rate(texts: Sequence[str], phrases: Sequence[str] = STOCK_PHRAS
     Phrases match whole words, after common contractions are written out: "That's so ..." holds "that is so".
     """
     check_some(texts, "replies")
-    wanted = [_spelled_out(phrase) for phrase in phrases]
-    if not all(phrase.strip() for phrase in wanted):
+    expanded_phrases = [_spelled_out(phrase) for phrase in phrases]
+    if not all(phrase.strip() for phrase in expanded_phrases):
         raise InputError("A stock phrase is empty.", "Give phrases of one word or more.")
     replies = map(_spelled_out, texts)
-    return 100 * sum(any(phrase in reply for phrase in wanted) for reply in replies) / len(texts)
+    return 100 * sum(any(phrase in reply for phrase in expanded_phrases) for reply in replies) / len(texts)
 
 
 def phrase_rate(texts: Sequence[str], phrase: str) -> float:
@@ -81,11 +81,6 @@ def mean_length(texts: Sequence[str]) -> float:
     """Mean number of tokens of a reply by `words`, punctuation marks included."""
     check_some(texts, "replies")
     return sum(len(words(text)) for text in texts) / len(texts)
-
-
-def _ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
-    """All n-grams: a list of t tokens has t − n + 1."""
-    return (tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
 
 
 def _spelled_out(text: str) -> str:

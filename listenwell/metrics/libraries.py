@@ -1,4 +1,4 @@
-"""The field's libraries, loaded when a metric is computed and not before."""
+"""Optional libraries, loaded when a metric is computed."""
 
 from importlib import import_module
 from typing import Any

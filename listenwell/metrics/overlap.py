@@ -17,11 +17,11 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, floa
     """
     check_pairs(hypotheses, references, "replies and references")
     counter = library("sacrebleu", "sacrebleu", "BLEU").BLEU(tokenize="none", force=True)
-    found = counter.corpus_score([*map(normalized, hypotheses)], [[*map(normalized, references)]])
+    score = counter.corpus_score([*map(normalized, hypotheses)], [[*map(normalized, references)]])
     scores, logs = {}, 0.0
-    for order, (matched, total) in enumerate(zip(found.counts, found.totals, strict=True), start=1):
+    for order, (matched, total) in enumerate(zip(score.counts, score.totals, strict=True), start=1):
         logs += math.log(matched / total) if matched else -math.inf
-        scores[f"BLEU-{order}"] = 100 * found.bp * math.exp(logs / order)
+        scores[f"BLEU-{order}"] = 100 * score.bp * math.exp(logs / order)
     return scores | {"average": sum(scores.values()) / len(scores)}
 
 
@@ -74,7 +74,7 @@ class _Words:
 
 
 class _NoSynonyms:
-    """A WordNet that knows no word."""
+    """An empty WordNet."""
 
     def synsets(self, word: str) -> tuple[()]:
         return ()

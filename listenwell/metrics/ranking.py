@@ -1,4 +1,4 @@
-"""R@k, MRR and P@1,100: where a ranker puts the true reply.
+"""R@k, MRR and P@1,100: the rank of the true reply.
 
 The task of PEC (Zhong et al. 2020, §5.2) and of EmpatheticDialogues (Rashkin et al. 2019, §4), which calls
 R@1 among 100 candidates P@1,100. A score depends on the pool, so its name belongs beside it: "shuffled" and

@@ -1,4 +1,4 @@
-"""Whether a difference is more than luck: sign test and paired bootstrap."""
+"""Significance of differences: sign test and paired bootstrap."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _DRAWS_AT_ONCE = 1 << 20
 
 
 class Difference(NamedTuple):
-    """What a paired bootstrap found."""
+    """The result of a paired bootstrap."""
 
     difference: float
     """Mean of ours minus mean of theirs."""
@@ -26,7 +26,7 @@ class Difference(NamedTuple):
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """The exact two-sided p of a sign test, by scipy; ties have been left out (as CoMAE's Table 3).
+    """The exact two-sided p of a sign test, by scipy; ties are left out (as in CoMAE's Table 3).
 
     Args:
         wins: pairs in which ours was preferred.

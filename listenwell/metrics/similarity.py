@@ -1,6 +1,6 @@
 """Embedding greedy matching and sentence similarity: closeness in meaning, not in words.
 
-Pure arithmetic on vectors; who embeds (MiniLM here) is named beside the figure.
+Pure arithmetic on vectors; the encoder (MiniLM here) is named in the conditions of a result.
 """
 
 from collections.abc import Sequence

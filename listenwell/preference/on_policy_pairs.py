@@ -1,7 +1,7 @@
 """Pairs to learn from by contrast: of the listener's own replies, the one its judges like best and the worst.
 
 Best of n against worst of n, both the speaker's own words under one plan, so that what is learned is the
-judges' taste and not a person's style. `python -m listenwell.evaluation.generate_replies replies … --whole` with a
+judges' taste and not a person's style. `listenwell evaluate generate` with a
 recipe of one plan and several candidates makes the replies; `python -m listenwell.preference.on_policy_pairs REPLIES`
 writes a `rejected.Pair` a line, on a bare machine too.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
-from listenwell.evaluation.replies import example_id
+from listenwell.corpora.sampling import example_id
 from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import Pair, add_pairs, pair_of
 from listenwell.reranking.config import CHOICE, FAULTS

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from listenwell.dialogue import Candidate, Example, Factors
 from listenwell.errors import InputError, ListenwellError
-from listenwell.evaluation.replies import example_id
+from listenwell.corpora.sampling import example_id
 from listenwell.evaluation.report.side_by_side import Column, Said, escaped
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 from listenwell.files import written_whole
 from listenwell.serialization import Record, indented
 
@@ -134,7 +134,7 @@ def write_sheets(
     key = Key(
         about.corpus,
         about.split,
-        sampling.wording(len(offered), len(chosen)),
+        sampling.describe(len(offered), len(chosen)),
         about.files,
         tuple(entries),
     )

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from listenwell.dialogue import Dialogue
-from listenwell.reranking.runs import grams, longest_run, sentences, spoken
+from listenwell.words import longest_common_run, ngrams, sentences, spoken_words
 
 RUN = 4
 """Words in a row that two different replies seldom share."""
@@ -27,8 +27,8 @@ def repeated(reply: str, dialogue: Dialogue) -> float:
 
 def said_before(reply: str, earlier: Sequence[str]) -> float:
     """The share of the reply that was said in earlier turns: of its runs of 4 words, or of its sentences."""
-    runs = list(grams(spoken(reply), RUN))
-    known = {run for turn in earlier for run in grams(spoken(turn), RUN)}
+    runs = list(ngrams(spoken_words(reply), RUN))
+    known = {run for turn in earlier for run in ngrams(spoken_words(turn), RUN)}
     whole = {sentence for turn in earlier for sentence in sentences(turn) if len(sentence) >= SHORTEST}
     own = sentences(reply)
     again = [sentence in whole or any(_alike(sentence, other) for other in whole) for sentence in own]
@@ -46,7 +46,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
 
 def loops(reply: str) -> float:
     """The share of the reply that it says a second time: of its runs of 3 words, or of its sentences."""
-    runs = list(grams(spoken(reply), LOOP))
+    runs = list(ngrams(spoken_words(reply), LOOP))
     own = [sentence for sentence in sentences(reply) if len(sentence) >= SHORTEST]
     return max(
         1 - len(set(runs)) / len(runs) if runs else 0.0,
@@ -59,7 +59,7 @@ def parroted(reply: str, said: str) -> float:
 
     A reply that is nothing but the other's words is one from 3 words on.
     """
-    own, theirs = spoken(reply), spoken(said)
-    run = longest_run(own, theirs)
+    own, theirs = spoken_words(reply), spoken_words(said)
+    run = longest_common_run(own, theirs)
     least = SHORTEST if run == len(own) else PARROTED
     return run / len(own) if own and run >= least else 0.0

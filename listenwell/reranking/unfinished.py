@@ -1,7 +1,6 @@
 """Replies that stop in the middle, or only ask a bare question back."""
 
-from listenwell.reranking.runs import spoken
-from listenwell.reranking.self_disclosure.lexicon import word_set
+from listenwell.words import spoken_words, word_set
 
 DANGLING = word_set("a an the and or but my your their our because if than i'm i've you're which into very")
 """Words that no sentence ends with. "to", "with" and "is" can: "i would love to"."""
@@ -20,11 +19,11 @@ def unfinished(reply: str) -> bool:
     A missing full stop is no fault: people leave it out.
     """
     text = reply.rstrip().rstrip("\"'”’")
-    last = (spoken(text) or ("",))[-1]
+    last = (spoken_words(text) or ("",))[-1]
     return not text or text.endswith(("…", ",")) or (text[-1].isalnum() and last in DANGLING)
 
 
 def generic_question(reply: str) -> bool:
     """Whether a reply is nothing but a question that would fit any talk: "what happened?", "really?"."""
-    own = spoken(reply)
+    own = spoken_words(reply)
     return reply.rstrip().endswith("?") and len(own) <= SHORT and set(own) <= BARE

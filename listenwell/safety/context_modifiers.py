@@ -2,7 +2,7 @@
 
 import re
 
-from listenwell.reranking.self_disclosure.lexicon import word_set
+from listenwell.words import word_set
 from listenwell.safety.patterns.base import (
     ABUSE,
     EMERGENCY,

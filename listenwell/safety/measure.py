@@ -88,7 +88,7 @@ def read_made(file: Path) -> tuple[dict[str, list[str]], tuple[str, str]]:
     """What a listener said and all that it proposed, and which corpus and split it answered.
 
     Args:
-        file: replies.jsonl in the folder of its run, as `listenwell.evaluation.generate_replies replies` leaves it.
+        file: replies.jsonl in the folder of its run, as `listenwell evaluate generate` leaves it.
     """
     try:
         run = json.loads((file.parent / "run.json").read_bytes())

@@ -1,4 +1,4 @@
-"""A generator that plans, and annotators, without a model: quick, exact, and picklable for workers."""
+"""A generator that plans and annotators that label, without a model: quick, exact, picklable for workers."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,55 +17,55 @@ PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", to
 
 def one_hot(labels, best, second=None):
     """The best label has .6, the second .3, the others share the rest."""
-    found = np.full(len(labels), 0.1 / (len(labels) - 2))
-    found[labels.index(best)] = 0.6
-    found[labels.index(second or labels[0 if labels[0] != best else 1])] = 0.3
-    return found
+    probabilities = np.full(len(labels), 0.1 / (len(labels) - 2))
+    probabilities[labels.index(best)] = 0.6
+    probabilities[labels.index(second or labels[0 if labels[0] != best else 1])] = 0.3
+    return probabilities
 
 
 class FakeGenerator:
-    """Foretells EX, then "sympathizing" before "questioning", then "caring"."""
+    """Predicts EX, then "sympathizing" before "questioning", then "caring"."""
 
     name = "fake"
 
     def __init__(self):
-        self.asked = Counter()
+        self.calls = Counter()
 
     def factor_probabilities(self, dialogue, given):
-        self.asked["chances"] += 1
-        found = {
+        self.calls["factor_probabilities"] += 1
+        probabilities = {
             "emotion": one_hot(EMOTIONS, "lonely", "sad"),
             "mechanisms": np.array([0.2, 0.4, 0.9]),
             "act": one_hot(ACTS, "sympathizing", "questioning"),
             "tone": one_hot(TONES, "caring"),
         }
-        return {level: row for level, row in found.items() if getattr(given, level) is None}
+        return {level: row for level, row in probabilities.items() if getattr(given, level) is None}
 
     def plan(self, dialogue, emotion, want, seed):
         return (replace(PLAN, act="sympathizing"),)
 
     def generate(self, dialogue, plans, seed, on_text=None):
-        self.asked["generate"] += 1
+        self.calls["generate"] += 1
         chosen = plans[0] if plans else None
         if chosen is None:
             return GeneratorOutput((Candidate(f"nothing planned {seed}"),))
         return GeneratorOutput((Candidate(f"{chosen.act} {seed}", chosen), Candidate("second", chosen)))
 
-    def perplexity(self, examples, factors):
+    def perplexity(self, examples, factors="gold", seeds=None):
         count = len(examples)
         nats = {"gold": 10.0, "predicted": 20.0, "none": 30.0, "marginal": 15.0}[factors]
         return Perplexity(nats * count, 10 * count, 5 * count, 20 * count, "letters")
 
 
 class FakeSystem(System):
-    """Who is asked, without weights; a class of its own, so that spawned workers find it."""
+    """A system without weights; a class of its own, so that spawned workers find it."""
 
     def generator(self):
         return FakeGenerator()
 
 
 class FakeAnnotator:
-    """Reads what a table says of a reply; everything else is a plain "others" without a mechanism."""
+    """Labels a reply as a table says; everything else is a plain "others" without a mechanism."""
 
     key = "0123456789abcdef"
 
@@ -77,8 +77,8 @@ class FakeAnnotator:
         for dialogue in dialogues:
             *before, last = dialogue.turns
             self.seen.append(tuple(turn.text for turn in dialogue.turns))
-            read = self.table.get(last.text, Factors(levels=(0, 0, 0), act="others", tone="neutral"))
-            yield replace(dialogue, turns=(*before, Turn(last.speaker, last.text, read)))
+            label = self.table.get(last.text, Factors(levels=(0, 0, 0), act="others", tone="neutral"))
+            yield replace(dialogue, turns=(*before, Turn(last.speaker, last.text, label)))
 
 
 def annotate(reader, split, folder, plan=PLAN):

@@ -9,19 +9,19 @@ from listenwell.results.metric_registry import METRICS
 def answers(head, shares, truth, temperature=1.0):
     """Answers with given probabilities (at temperature 1) and true labels."""
     labels = HEADS[head].labels
-    wanted = np.zeros((len(truth), len(labels)), np.float32)
+    targets = np.zeros((len(truth), len(labels)), np.float32)
     for row, names in enumerate(truth):
-        wanted[row, [labels.index(name) for name in ([names] if isinstance(names, str) else names)]] = 1
-    found = np.full(wanted.shape, 1e-6)
-    for row, given in enumerate(shares):
-        for name, probability in given.items():
-            found[row, labels.index(name)] = probability
-    logits = np.log(found / (1 - found)) if HEADS[head].several else np.log(found)
-    return Answers(head, logits, wanted, temperature)
+        targets[row, [labels.index(name) for name in ([names] if isinstance(names, str) else names)]] = 1
+    probabilities = np.full(targets.shape, 1e-6)
+    for row, by_label in enumerate(shares):
+        for name, probability in by_label.items():
+            probabilities[row, labels.index(name)] = probability
+    logits = np.log(probabilities / (1 - probabilities)) if HEADS[head].several else np.log(probabilities)
+    return Answers(head, logits, targets, temperature)
 
 
 def test_emotions_are_right_alone_among_five_and_in_their_group():
-    found = measure(
+    scores = measure(
         answers(
             "emotion",
             [
@@ -33,16 +33,16 @@ def test_emotions_are_right_alone_among_five_and_in_their_group():
             ["sad", "terrified", "sad"],
         )
     )
-    assert found["accuracy"] == pytest.approx(100 / 3)
-    assert found["top_5_accuracy"] == pytest.approx(200 / 3)  # sad is the sixth of the last
-    assert found["group_accuracy"] == pytest.approx(200 / 3)
+    assert scores["accuracy"] == pytest.approx(100 / 3)
+    assert scores["top_5_accuracy"] == pytest.approx(200 / 3)  # sad is the sixth of the last
+    assert scores["group_accuracy"] == pytest.approx(200 / 3)
     # Confidences 0.6, 0.4 and 0.3, right, wrong and wrong.
-    assert found["ece"] == pytest.approx(100 * (0.4 + 0.4 + 0.3) / 3, abs=0.01)
-    assert found["ece"] == found["ece_uncalibrated"]
+    assert scores["ece"] == pytest.approx(100 * (0.4 + 0.4 + 0.3) / 3, abs=0.01)
+    assert scores["ece"] == scores["ece_uncalibrated"]
 
 
 def test_levels_are_yes_or_no_first():
-    found = measure(
+    scores = measure(
         answers(
             "exploration",
             [
@@ -54,13 +54,13 @@ def test_levels_are_yes_or_no_first():
             ["weak", "strong", "strong", "no"],
         )
     )
-    assert found["accuracy"] == 75
-    # no: 1 of 2 given, 1 of 1 found (F1 2/3); yes: 2 of 2, 2 of 3 (F1 4/5).
-    assert found["macro_f1"] == pytest.approx(100 * (2 / 3 + 4 / 5) / 2)
-    assert found["level_accuracy"] == 25  # the likeliest of three levels: no, weak, no, no
-    # no: 1 of 3 given is right, and all of 1 found: F1 1/2; weak and strong: none.
-    assert found["level_macro_f1"] == pytest.approx(100 * (1 / 2) / 3)
-    assert set(found) == {
+    assert scores["accuracy"] == 75
+    # no: 1 of 2 given, 1 of 1 scores (F1 2/3); yes: 2 of 2, 2 of 3 (F1 4/5).
+    assert scores["macro_f1"] == pytest.approx(100 * (2 / 3 + 4 / 5) / 2)
+    assert scores["level_accuracy"] == 25  # the likeliest of three levels: no, weak, no, no
+    # no: 1 of 3 given is right, and all of 1 scores: F1 1/2; weak and strong: none.
+    assert scores["level_macro_f1"] == pytest.approx(100 * (1 / 2) / 3)
+    assert set(scores) == {
         "accuracy",
         "macro_f1",
         "level_accuracy",
@@ -71,7 +71,7 @@ def test_levels_are_yes_or_no_first():
 
 
 def test_sets_of_labels_count_from_their_threshold():
-    found = measure(
+    scores = measure(
         answers(
             "goemotions",
             [{"joy": 0.31, "love": 0.29}, {"joy": 0.9, "anger": 0.8}, {}],
@@ -79,10 +79,10 @@ def test_sets_of_labels_count_from_their_threshold():
         )
     )
     assert GIVEN_FROM == 0.3
-    assert found["exact_match"] == pytest.approx(100 / 3)  # love is not given, anger is
+    assert scores["exact_match"] == pytest.approx(100 / 3)  # love is not given, anger is
     # joy is right; anger, grief and neutral are not: 1 of 28 labels; 2 right of 3 given and 4 true.
-    assert found["macro_f1"] == pytest.approx(100 / 28)
-    assert found["micro_f1"] == pytest.approx(400 / 7)
+    assert scores["macro_f1"] == pytest.approx(100 / 28)
+    assert scores["micro_f1"] == pytest.approx(400 / 7)
 
 
 def test_a_temperature_moves_the_trust_and_no_answer():
@@ -99,8 +99,8 @@ def test_a_temperature_moves_the_trust_and_no_answer():
 def test_few_labels_have_no_top_five_and_only_emotions_have_groups():
     for head, more in (("act", set()), ("intent", {"top_5_accuracy"})):
         label = HEADS[head].labels[0]
-        found = set(measure(answers(head, [{label: 1 - 1e-6}], [label])))
-        assert found & {"top_5_accuracy", "group_accuracy"} == more
+        scores = set(measure(answers(head, [{label: 1 - 1e-6}], [label])))
+        assert scores & {"top_5_accuracy", "group_accuracy"} == more
 
 
 def test_every_figure_has_a_unit():

@@ -21,7 +21,7 @@ YES, NO = True, False
 
 
 def told(name, mechanisms, act, tone=None):
-    """What was foretold: pairs (true, said) of the three mechanisms, ranks of act and tone."""
+    """What was predicted: pairs (true, said) of the three mechanisms, ranks of act and tone."""
     ranks = {"act": act} | ({"tone": tone} if tone else {})
     return FactorPrediction(name, tuple(ranks.items()), mechanisms)
 
@@ -35,39 +35,39 @@ FOUR = [
 ]
 
 
-def test_the_next_factor_where_the_one_before_it_was_foretold():
-    found = measure_planning(FOUR)
+def test_the_next_factor_where_the_one_before_it_was_predicted():
+    measured = measure_planning(FOUR)
     # Mechanisms are right in three of four; among those the act is first once, among three twice.
-    assert found["cm_exact"] == found["da_share"] == 75
-    assert found["da_hits_1_after"] == pytest.approx(100 / 3)
-    assert found["da_hits_3_after"] == pytest.approx(200 / 3)
+    assert measured["cm_exact"] == measured["da_share"] == 75
+    assert measured["da_hits_1_after"] == pytest.approx(100 / 3)
+    assert measured["da_hits_3_after"] == pytest.approx(200 / 3)
     # The act is right of a and d: the tone is first in one, in neither beyond three but d.
-    assert found["em_share"] == 50
-    assert found["em_hits_1_after"] == found["em_hits_3_after"] == 50
+    assert measured["em_share"] == 50
+    assert measured["em_hits_1_after"] == measured["em_hits_3_after"] == 50
 
 
 def test_the_next_factor_over_all_replies():
-    found = measure_planning(FOUR)
-    assert (found["da_hits_1"], found["da_hits_3"]) == (50, 75)
-    assert (found["em_hits_1"], found["em_hits_3"]) == (50, 75)
-    assert "da_first" not in found
+    measured = measure_planning(FOUR)
+    assert (measured["da_hits_1"], measured["da_hits_3"]) == (50, 75)
+    assert (measured["em_hits_1"], measured["em_hits_3"]) == (50, 75)
+    assert "da_first" not in measured
 
 
 def test_each_mechanism_has_accuracy_and_macro_f1():
-    found = measure_planning(FOUR)
-    assert (found["er_accuracy"], found["ip_accuracy"], found["ex_accuracy"]) == (100, 75, 100)
+    measured = measure_planning(FOUR)
+    assert (measured["er_accuracy"], measured["ip_accuracy"], measured["ex_accuracy"]) == (100, 75, 100)
     # IP: "no" is true four times and said three times, all right: F1 6/7; "yes" is said once, wrongly: 0.
-    assert found["ip_f1"] == pytest.approx(100 * (6 / 7) / 2)
-    assert found["er_f1"] == 50  # "no" never occurs: it pulls the mean down, as scikit-learn has it
+    assert measured["ip_f1"] == pytest.approx(100 * (6 / 7) / 2)
+    assert measured["er_f1"] == 50  # "no" never occurs: it pulls the mean down, as scikit-learn has it
 
 
 def test_with_the_other_model_of_the_pair_both_must_be_right():
     other = [told("a", RIGHT, 1), told("b", WRONG, 1), told("c", RIGHT, 1), told("d", RIGHT, 1)]
-    found = measure_planning(FOUR, other)
-    assert found["cm_exact"] == 75 and found["da_share"] == 50  # a and c
-    assert (found["da_hits_1_after"], found["da_hits_3_after"]) == (50, 50)
-    said = against(FOUR, other, "CM ‖ DA")
-    assert said == {"DA against CM ‖ DA": "0 won, 1 lost, sign test p 1"}
+    measured = measure_planning(FOUR, other)
+    assert measured["cm_exact"] == 75 and measured["da_share"] == 50  # a and c
+    assert (measured["da_hits_1_after"], measured["da_hits_3_after"]) == (50, 50)
+    tests = against(FOUR, other, "CM ‖ DA")
+    assert tests == {"DA against CM ‖ DA": "0 won, 1 lost, sign test p 1"}
     assert "by this model and by CM ‖ DA" in planning_conditions(FOUR, "CM ‖ DA")["given"]
 
 
@@ -76,7 +76,7 @@ def test_models_on_other_replies_cannot_be_paired():
         measure_planning(FOUR, FOUR[:3])
 
 
-def test_what_stands_before_a_factor_depends_on_what_the_speaker_has():
+def test_what_stands_before_a_factor_depends_on_what_the_generator_has():
     assert (before(FOUR[0], "act"), before(FOUR[0], "tone")) == ("mechanisms", "act")
     only = FactorPrediction("a", (("tone", 1),), RIGHT)
     assert before(only, "tone") == "mechanisms"
@@ -86,19 +86,19 @@ def test_what_stands_before_a_factor_depends_on_what_the_speaker_has():
 
 
 def test_nothing_right_gives_a_share_and_no_hits():
-    found = measure_planning([told("a", WRONG, 1)])
-    assert found["da_share"] == 0 and "da_hits_1_after" not in found
+    measured = measure_planning([told("a", WRONG, 1)])
+    assert measured["da_share"] == 0 and "da_hits_1_after" not in measured
 
 
-def test_a_speaker_is_asked_for_each_factor_given_the_true_ones_before():
+def test_a_generator_is_asked_for_each_factor_given_the_true_ones_before():
     class Noted(FakeGenerator):
         def factor_probabilities(self, dialogue, given):
             self.given = [*getattr(self, "given", []), given]
             return super().factor_probabilities(dialogue, given)
 
     generator = Noted()
-    context = Dialogue((Turn("speaker", "I lost my dog."),))
-    (found,) = predict_factors(generator, [("x", Example(context, Turn("listener", "How?")), PLAN)])
+    context = Dialogue((Turn("generator", "I lost my dog."),))
+    (measured,) = predict_factors(generator, [("x", Example(context, Turn("listener", "How?")), PLAN)])
     assert generator.given == [
         Factors(),
         Factors(emotion="sad"),
@@ -106,33 +106,33 @@ def test_a_speaker_is_asked_for_each_factor_given_the_true_ones_before():
         Factors(emotion="sad", mechanisms=("exploration",), act="questioning"),
         PLAN,
     ]
-    assert dict(found.ranks) == {"emotion": 2, "act": 2, "tone": 1}
-    assert found.mechanisms == ((NO, NO), (NO, NO), (YES, YES))
-    assert measure_planning([found])["emotion_hits_1"] == 0
-    assert measure_planning([found])["emotion_hits_5"] == 100
+    assert dict(measured.ranks) == {"emotion": 2, "act": 2, "tone": 1}
+    assert measured.mechanisms == ((NO, NO), (NO, NO), (YES, YES))
+    assert measure_planning([measured])["emotion_hits_1"] == 0
+    assert measure_planning([measured])["emotion_hits_5"] == 100
 
 
-def test_a_speaker_without_some_factors_is_not_measured_by_them():
+def test_a_generator_without_some_factors_is_not_measured_by_them():
     class Acts(FakeGenerator):
         def factor_probabilities(self, dialogue, given):
-            found = super().factor_probabilities(dialogue, given)
-            return {level: row for level, row in found.items() if level == "act"}
+            measured = super().factor_probabilities(dialogue, given)
+            return {level: row for level, row in measured.items() if level == "act"}
 
-    example = Example(Dialogue((Turn("speaker", "Hi."),)), Turn("listener", "Yes?"))
+    example = Example(Dialogue((Turn("generator", "Hi."),)), Turn("listener", "Yes?"))
     assert predict_factors(Acts(), [("x", example, PLAN)]) == [FactorPrediction("x", (("act", 2),))]
 
 
-def test_a_speaker_may_answer_for_the_next_factor_alone():
+def test_a_generator_may_answer_for_the_next_factor_alone():
     class Next(FakeGenerator):
         def factor_probabilities(self, dialogue, given):
             return dict(list(super().factor_probabilities(dialogue, given).items())[:1])
 
-    example = Example(Dialogue((Turn("speaker", "Hi."),)), Turn("listener", "Yes?"))
-    asked = [("x", example, PLAN)]
-    assert predict_factors(Next(), asked) == predict_factors(FakeGenerator(), asked)
+    example = Example(Dialogue((Turn("generator", "Hi."),)), Turn("listener", "Yes?"))
+    examples = [("x", example, PLAN)]
+    assert predict_factors(Next(), examples) == predict_factors(FakeGenerator(), examples)
 
 
-def test_what_was_foretold_goes_to_a_file_and_back(tmp_path):
+def test_predictions_goes_to_a_file_and_back(tmp_path):
     file = tmp_path / "planning.jsonl"
     write_predictions(FOUR, file)
     assert read_predictions(file) == FOUR

@@ -31,7 +31,7 @@ def scores(tmp_path):
     return tmp_path / "scores"
 
 
-def test_one_ranker_is_a_row_of_the_ledger(talks, scores):
+def test_one_ranker_is_one_result(talks, scores):
     scorer = Knows(2, key="its key")
     result = evaluate_rankers([scorer], "Half", Pools(CORPUS), scores)
     # Half of the true replies are first, half are last of a hundred.
@@ -120,15 +120,15 @@ def members(tmp_path, tiny_encoder, installed_encoder):
 
 
 def test_an_ensemble_is_fitted_and_loads_and_scores_alike(members, scores, tmp_path):
-    found = fit_ensemble(members, VALID, scores, tmp_path / "both")
-    given = [truth_first(pool_scores(load_scorer(place), VALID, scores)) for place in members]
-    assert found.weights == pytest.approx(fit_weights(given))
+    ensemble = fit_ensemble(members, VALID, scores, tmp_path / "both")
+    pool_rows = [truth_first(pool_scores(load_scorer(path), VALID, scores)) for path in members]
+    assert ensemble.weights == pytest.approx(fit_weights(pool_rows))
     loaded = load_scorer(tmp_path / "both")
-    assert isinstance(loaded, Ensemble) and loaded.weights == found.weights
+    assert isinstance(loaded, Ensemble) and loaded.weights == ensemble.weights
     assert [member.name for member in loaded.scorers] == ["bi", "poly"]
-    assert [member.key for member in loaded.scorers] == [checkpoint_key(place) for place in members]
-    assert loaded.key == found.key
-    np.testing.assert_array_equal(loaded.score(TALKS, REPLIES), found.score(TALKS, REPLIES))
+    assert [member.key for member in loaded.scorers] == [checkpoint_key(path) for path in members]
+    assert loaded.key == ensemble.key
+    np.testing.assert_array_equal(loaded.score(TALKS, REPLIES), ensemble.score(TALKS, REPLIES))
     saved = checkpoint.open_checkpoint(tmp_path / "both", "ensemble")
     assert list(saved.config()["members"]) == ["first", "second"]  # a best goes by its run's name
     # Its pools are those of its members: nothing is scored again.
@@ -138,15 +138,15 @@ def test_an_ensemble_is_fitted_and_loads_and_scores_alike(members, scores, tmp_p
 
 
 def test_its_weights_make_true_replies_likelier_than_one_member_does(members, scores, tmp_path):
-    found = fit_ensemble(members, VALID, scores, tmp_path / "both")
+    ensemble = fit_ensemble(members, VALID, scores, tmp_path / "both")
 
     def likelihood(scorer):
         rows = truth_first(pool_scores(scorer, VALID, scores)).astype(np.float64)
         return float((rows[:, 0] - np.log(np.exp(rows).sum(axis=1))).mean())
 
-    alone = [fit_ensemble([place], VALID, scores, tmp_path / f"alone {place.name}") for place in members]
-    assert likelihood(found) >= max(map(likelihood, alone)) - 1e-6
-    assert likelihood(found) > math.log(1 / 100)
+    alone = [fit_ensemble([path], VALID, scores, tmp_path / f"alone {path.name}") for path in members]
+    assert likelihood(ensemble) >= max(map(likelihood, alone)) - 1e-6
+    assert likelihood(ensemble) > math.log(1 / 100)
 
 
 def test_a_member_is_called_by_its_folder_wherever_one_stands(members, scores, tmp_path, monkeypatch):
@@ -160,13 +160,13 @@ def test_a_member_is_called_by_its_folder_wherever_one_stands(members, scores, t
 
 
 def test_a_run_is_a_member_by_its_best(members, scores, tmp_path):
-    found = fit_ensemble([tmp_path / "first", tmp_path / "second"], VALID, scores, tmp_path / "both")
-    assert [member.key for member in found.scorers] == [checkpoint_key(place) for place in members]
+    ensemble = fit_ensemble([tmp_path / "first", tmp_path / "second"], VALID, scores, tmp_path / "both")
+    assert [member.key for member in ensemble.scorers] == [checkpoint_key(path) for path in members]
     saved = checkpoint.open_checkpoint(tmp_path / "both")
     assert list(saved.config()["members"]) == ["first", "second"]
     assert {"second/config.json", "second/adapter_model.safetensors"} <= set(saved.sums)
-    assert load_scorer(tmp_path / "both").key == found.key
-    assert load_scorer(tmp_path / "second").key == found.scorers[1].key
+    assert load_scorer(tmp_path / "both").key == ensemble.key
+    assert load_scorer(tmp_path / "second").key == ensemble.scorers[1].key
 
 
 def test_the_test_split_is_never_fitted_on(members, scores, tmp_path):
@@ -199,7 +199,7 @@ def test_only_an_older_ensemble_is_replaced(members, scores, tmp_path):
         with pytest.raises(InputError, match=message):
             fit_ensemble(members, VALID, scores, out)
     assert (own / "page.txt").read_text() == "mine"
-    assert {load_scorer(place).name for place in members} == {"bi", "poly"}  # both are whole
+    assert {load_scorer(path).name for path in members} == {"bi", "poly"}  # both are whole
 
 
 def test_a_member_of_another_kind_is_named(members, scores, tmp_path, tiny_encoder):

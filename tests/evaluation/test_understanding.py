@@ -16,9 +16,9 @@ from listenwell.annotators.heads import HEADS
 from listenwell.annotators.model import load_classifier, with_temperatures
 from listenwell.annotators.sources import QUESTIONS
 from listenwell.cli import app
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.report.tables import figure_grids, gap_grid, read_results
-from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_classifiers
 from listenwell.labels import MECHANISMS
 from listenwell.recipe import read_recipe
@@ -63,14 +63,14 @@ def classifier(tiny_encoder, tmp_path):
 
 def measured(folders, split="test", limit=None):
     """Results by question."""
-    found = evaluate_classifiers(folders, Scope(split, Sampling(limit)), "tiny")
-    return {result.system.removesuffix(": tiny"): result for result in found}
+    results = evaluate_classifiers(folders, Scope(split, Sampling(limit)), "tiny")
+    return {result.system.removesuffix(": tiny"): result for result in results}
 
 
 def test_acts_worked_by_hand(classifier):
-    found = measured([classifier("a", {"act": {"others": 2.0, "agreeing": 1.0}})])
-    assert list(found) == ["dialogue act", "dialogue act, by hand"]
-    lexical, by_hand = found.values()
+    results = measured([classifier("a", {"act": {"others": 2.0, "agreeing": 1.0}})])
+    assert list(results) == ["dialogue act", "dialogue act, by hand"]
+    lexical, by_hand = results.values()
     # 9 texts, one an act; "others" is always given: precision 1/9 and recall 1, F1 1/5.
     assert lexical.metric("accuracy") == pytest.approx(100 / 9, abs=1e-4)
     assert lexical.metric("macro_f1") == pytest.approx(100 / 5 / 9, abs=1e-4)
@@ -99,14 +99,14 @@ def test_emotions_and_sets_of_labels_worked_by_hand(classifier):
         "goemotions": {"neutral": 3.0}
         | {name: -5.0 for name in HEADS["goemotions"].labels if name != "neutral"},
     }
-    found = measured([classifier("a", scores)])
-    assert set(found) == {
+    results = measured([classifier("a", scores)])
+    assert set(results) == {
         "situation emotion",
         "dialogue emotion",
         "expressed emotion",
         "expressed emotions, 28",
     }
-    situation = found["situation emotion"]
+    situation = results["situation emotion"]
     assert [situation.metric(name) for name in ("accuracy", "top_5_accuracy", "group_accuracy")] == [
         0,
         100,
@@ -114,8 +114,8 @@ def test_emotions_and_sets_of_labels_worked_by_hand(classifier):
     ]
     # e² of e² + e + 30 is the confidence, and it is wrong.
     assert situation.metric("ece") == pytest.approx(100 * np.exp(2) / (np.exp(2) + np.exp(1) + 30), abs=0.05)
-    assert (found["expressed emotion"].metric("accuracy"), found["expressed emotion"].count) == (50, 2)
-    fine = found["expressed emotions, 28"]
+    assert (results["expressed emotion"].metric("accuracy"), results["expressed emotion"].count) == (50, 2)
+    fine = results["expressed emotions, 28"]
     assert (fine.metric("exact_match"), fine.count) == (50, 2)
     # neutral: 1 right of 2 given, 1 true: F1 2/3 of one label in 28; 1 right of 2 given and 3 true.
     assert fine.metric("macro_f1") == pytest.approx(100 * 2 / 3 / 28, abs=1e-4)
@@ -125,13 +125,13 @@ def test_emotions_and_sets_of_labels_worked_by_hand(classifier):
 def test_levels_and_rationales_worked_by_hand(classifier):
     # One reply, "The sea misses you, too.": weak, weak, no; every word of it is marked.
     scores = {name: {"weak": 3.0} for name in MECHANISMS}
-    found = measured([classifier("a", scores, mark=1.0)])
-    assert [found[name].metric("accuracy") for name in found] == [100, 100, 0]
+    results = measured([classifier("a", scores, mark=1.0)])
+    assert [results[name].metric("accuracy") for name in results] == [100, 100, 0]
     vocabulary = load_classifier(Path("a"))[1]
     whole, shown = (len(vocabulary.encode(text)) for text in ("The sea misses you, too.", "misses you, too"))
-    reaction = found["emotional reaction"]
+    reaction = results["emotional reaction"]
     assert reaction.metric("rationale_f1") == pytest.approx(200 * shown / (whole + shown), abs=1e-3)
-    assert found["exploration"].metric("rationale_f1") == 0  # it has none
+    assert results["exploration"].metric("rationale_f1") == 0  # it has none
     none = measured([classifier("b", scores, mark=-1.0)])
     assert none["emotional reaction"].metric("rationale_f1") == 0
     assert "rationale_f1" not in dict(measured([classifier("c", scores)])["interpretation"].metrics)
@@ -140,7 +140,7 @@ def test_levels_and_rationales_worked_by_hand(classifier):
 def test_figures_of_several_seeds_are_means_with_spreads(classifier):
     one = classifier("one", {"act": {"others": 1.0}})
     two = classifier("two", {"act": {"wishing": 1.0}})
-    (alone,) = (found for name, found in measured([one]).items() if "hand" in name)
+    (alone,) = (results for name, results in measured([one]).items() if "hand" in name)
     assert alone.spreads == () and dict(alone.conditions)["seeds"] == "1"
     both = measured([one, two])["dialogue act, by hand"]
     # 7 and 2 of 17.
@@ -166,25 +166,25 @@ def test_a_fitted_temperature_is_used_and_what_it_mends_is_told(classifier):
 
 def test_a_limit_draws_a_sample_of_each_source(classifier):
     folder = classifier("a", {"act": {"acknowledging": 1.0}, "tone": {}, "response": {}, "emotion": {}})
-    found = measured([folder], limit=2)
-    assert {result.count for result in found.values()} == {1, 2}
-    said = dict(found["dialogue act"].conditions)
-    assert said["sample"].startswith("2 of 9, drawn by numpy default_rng(0)")
-    assert "n-grams" in said["labels"]
+    results = measured([folder], limit=2)
+    assert {result.count for result in results.values()} == {1, 2}
+    conditions = dict(results["dialogue act"].conditions)
+    assert conditions["sample"].startswith("2 of 9, drawn by numpy default_rng(0)")
+    assert "n-grams" in conditions["labels"]
     # The sample's test split has no label of a reply: no row is better than a wrong one.
-    assert "response intent" not in found
+    assert "response intent" not in results
     with pytest.raises(InputError, match=r"No text of test.*limit"):
         evaluate_classifiers([classifier("b", {"response": {}})], Scope("test"), "tiny")
 
 
 def test_every_question_of_every_head_is_asked(classifier):
-    found = measured([classifier("a", {name: {} for name in HEADS}, mark=0.0)], "train")
-    assert set(found) == set(QUESTIONS)
-    assert all(set(dict(result.metrics)) <= set(METRICS) for result in found.values())
+    results = measured([classifier("a", {name: {} for name in HEADS}, mark=0.0)], "train")
+    assert set(results) == set(QUESTIONS)
+    assert all(set(dict(result.metrics)) <= set(METRICS) for result in results.values())
 
 
-def test_ears_made_otherwise_are_no_seeds_of_each_other(classifier):
-    with pytest.raises(InputError, match=r"made otherwise.*seeds of one recipe"):
+def test_classifiers_of_other_recipes_are_no_seeds_of_each_other(classifier):
+    with pytest.raises(InputError, match=r"another recipe.*seeds of one recipe"):
         evaluate_classifiers(
             [classifier("a", {"act": {}}), classifier("b", {"act": {}, "tone": {}})], Scope("test"), "tiny"
         )
@@ -252,7 +252,7 @@ def test_the_command_prints_json_and_names_the_system(classifier, monkeypatch):
     assert json.loads(line)["split"] == "valid"
 
 
-def test_without_ears_the_shipped_ones_are_measured(classifier, monkeypatch, tmp_path):
+def test_by_default_the_shipped_classifiers_are_measured(classifier, monkeypatch, tmp_path):
     classifier("shipped", {"tone": {}})
     monkeypatch.setattr(annotator, "SHIPPED", tmp_path / "shipped")
     done = call(monkeypatch, "annotators", "--json")

@@ -8,7 +8,7 @@ import pytest
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.report.side_by_side import Column, Said
-from listenwell.evaluation.sample import Sampling
+from listenwell.corpora.sampling import Sampling
 from listenwell.preference import ratings
 from listenwell.preference.rating_sheets import (
     KEY,

@@ -4,7 +4,7 @@ from listenwell.dialogue import Dialogue, Turn
 from listenwell.reranking.copied import copied
 from listenwell.reranking.generic_response import generic_share, stock_phrases
 from listenwell.reranking.repeated import loops, parroted, repeated, said_before
-from listenwell.reranking.runs import longest_run, sentences
+from listenwell.words import longest_common_run, sentences
 from listenwell.reranking.self_disclosure.spans import placed
 from listenwell.reranking.unfinished import generic_question, unfinished
 
@@ -24,8 +24,8 @@ def test_words_know_their_places():
 
 def test_sentences_and_runs():
     assert sentences("Oh no! 3.5 miles? ...") == [("oh", "no"), ("3", "5", "miles")]
-    assert longest_run(list("abcabcd"), list("xabcd")) == 4
-    assert longest_run([], ["a"]) == 0
+    assert longest_common_run(list("abcabcd"), list("xabcd")) == 4
+    assert longest_common_run([], ["a"]) == 0
 
 
 def test_stock_phrases_by_their_share():

@@ -5,7 +5,6 @@ import pytest
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Persona, Turn
 from listenwell.errors import InputError, UnknownNameError
-from listenwell.evaluation.protocol import _chooser
 from listenwell.listener import Listener
 from listenwell.reranking import reranker as module
 from listenwell.reranking.brevity import brevity
@@ -223,7 +222,6 @@ def test_results_name_what_moves_a_choice():
         Reranker(only("ranker", "generic_response", ranker=1.0)),
     ]
     assert choice.key not in [other.key for other in others]
-    assert _chooser(choice) == f"judges, key {choice.key}"
 
 
 def test_nothing_is_loaded_that_is_not_asked():

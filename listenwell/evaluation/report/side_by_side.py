@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from listenwell.corpora.base import Report
+from listenwell.corpora.sampling import Sampling, example_id
 from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.errors import InputError
 from listenwell.evaluation.baselines import check_system, read_baselines, recognize
-from listenwell.evaluation.replies import example_id
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import sha256
 from listenwell.words import expanded, words
 
@@ -110,7 +109,7 @@ def side_by_side(
     if not answered:
         raise InputError("No context was answered by all of these systems.", "Name files of one corpus.")
     chosen = sampling.draw(answered)
-    parts = [_head(columns, sampling.wording(len(answered), len(chosen)), corpus)]
+    parts = [_head(columns, sampling.describe(len(answered), len(chosen)), corpus)]
     names = [column.name for column in columns]
     for number, (_, (name, example, replies)) in enumerate(chosen, start=1):
         parts.append(_entry(number, name, example, dict(zip(names, replies, strict=True))))

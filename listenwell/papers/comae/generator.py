@@ -182,13 +182,16 @@ class Comae:
                 plans[:, SLOTS[name]] = factor_probabilities.argmax(-1)
         return found
 
-    def perplexity(self, examples: Iterable[Example], factors: str = "gold") -> Perplexity:
+    def perplexity(
+        self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None
+    ) -> Perplexity:
         """How likely the people's own replies are: by token (end marks included), by word and by byte.
 
         Args:
             examples: with annotated replies where `factors` is gold.
             factors: gold: each reply's own factors are on its tokens; predicted: the likeliest, one after the
                 other; none: no factors.
+            seeds: not used; nothing is drawn.
         """
         from listenwell.papers.comae.scoring import GIVEN, score
 

@@ -14,13 +14,13 @@ pairs = st.lists(st.tuples(sentences.map(" ".join), sentences.map(" ".join)), mi
 
 
 def test_bleu_worked_by_hand():
-    # Of the n-grams of a b c d e 4 of 5, 3 of 4, 2 of 3, 1 of 2 are found; 5 tokens for 6: e ** (1 − 6/5).
-    found = bleu(["A b c d e"], ["a b c d f g"])
+    # Of the n-grams of a b c d e 4 of 5, 3 of 4, 2 of 3, 1 of 2 are scores; 5 tokens for 6: e ** (1 − 6/5).
+    scores = bleu(["A b c d e"], ["a b c d f g"])
     brevity = math.exp(-0.2)
     products = [4 / 5, 4 / 5 * 3 / 4, 4 / 5 * 3 / 4 * 2 / 3, 4 / 5 * 3 / 4 * 2 / 3 * 1 / 2]
     expected = [100 * brevity * product ** (1 / n) for n, product in enumerate(products, start=1)]
-    assert [found[f"BLEU-{n}"] for n in range(1, 5)] == pytest.approx(expected)
-    assert found["average"] == pytest.approx(sum(expected) / 4)
+    assert [scores[f"BLEU-{n}"] for n in range(1, 5)] == pytest.approx(expected)
+    assert scores["average"] == pytest.approx(sum(expected) / 4)
 
 
 def test_bleu_clips_and_counts_over_the_corpus():
@@ -29,9 +29,9 @@ def test_bleu_clips_and_counts_over_the_corpus():
 
 
 def test_bleu_without_smoothing_is_zero_from_the_first_missing_length():
-    found = bleu(["a b x c d"], ["c d y a b"])
-    assert found["BLEU-2"] == pytest.approx(100 * math.sqrt(4 / 5 * 2 / 4))
-    assert found["BLEU-3"] == found["BLEU-4"] == 0
+    scores = bleu(["a b x c d"], ["c d y a b"])
+    assert scores["BLEU-2"] == pytest.approx(100 * math.sqrt(4 / 5 * 2 / 4))
+    assert scores["BLEU-3"] == scores["BLEU-4"] == 0
     assert bleu(["hi"], ["hi"]) == {"BLEU-1": 100, "BLEU-2": 0, "BLEU-3": 0, "BLEU-4": 0, "average": 25}
     assert bleu([""], ["hi"])["average"] == 0
 

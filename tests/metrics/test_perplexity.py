@@ -20,12 +20,12 @@ def measured(rows):
 
 def test_all_three_worked_by_hand():
     # 2 words, 8 bytes (é has 2), 4 tokens with the end mark, each of probability 1/8: 4 ln 8 = 12 ln 2.
-    found = perplexity_of([4 * math.log(8)], [4], ["oh café"], "tiny BPE")
-    assert (found.tokens, found.words, found.bytes) == (4, 2, 8)
-    assert found.by_token == pytest.approx(8)  # 2 ** (12 / 4)
-    assert found.by_word == pytest.approx(64)  # 2 ** (12 / 2)
-    assert found.bits_per_byte == pytest.approx(1.5)  # 12 / 8
-    assert found.tokenizer == "tiny BPE"
+    sums = perplexity_of([4 * math.log(8)], [4], ["oh café"], "tiny BPE")
+    assert (sums.tokens, sums.words, sums.bytes) == (4, 2, 8)
+    assert sums.by_token == pytest.approx(8)  # 2 ** (12 / 4)
+    assert sums.by_word == pytest.approx(64)  # 2 ** (12 / 2)
+    assert sums.bits_per_byte == pytest.approx(1.5)  # 12 / 8
+    assert sums.tokenizer == "tiny BPE"
 
 
 def test_a_short_last_batch_does_not_count_as_a_whole_one():
@@ -69,9 +69,9 @@ def test_what_does_not_add_up_is_refused(nlls, counts, texts, tokenizer):
 
 
 def test_nothing_to_divide_by_is_said():
-    found = perplexity_of([1.0], [1], [""], "t")
-    assert found.by_token == pytest.approx(math.e)
+    sums = perplexity_of([1.0], [1], [""], "t")
+    assert sums.by_token == pytest.approx(math.e)
     with pytest.raises(InputError, match="no words"):
-        _ = found.by_word
+        _ = sums.by_word
     with pytest.raises(InputError, match="no bytes"):
-        _ = found.bits_per_byte
+        _ = sums.bits_per_byte

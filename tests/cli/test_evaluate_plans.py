@@ -1,4 +1,4 @@
-"""`listenwell evaluate` of generators that plan, and `listenwell compare`."""
+"""`listenwell evaluate` of generators with factors, and `listenwell compare`."""
 
 import json
 import sys
@@ -19,11 +19,11 @@ ED = "empathetic_dialogues"
 
 
 @pytest.fixture
-def call(monkeypatch, tmp_path, tiny_encoder):
+def call(monkeypatch, tmp_path):
     monkeypatch.setenv("LISTENWELL_DATA", str(SAMPLES))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("listenwell.evaluation.systems.System", FakeSystem)
-    monkeypatch.setattr("listenwell.evaluation.empathy.load_readers", lambda *heads: FakeAnnotator())
+    monkeypatch.setattr("listenwell.evaluation.empathy.load_annotator", lambda *heads: FakeAnnotator())
     annotate(CORPORA.load(ED)(SAMPLES / ED), "train", tmp_path / "annotated" / ED)
 
     def run(*arguments):
@@ -34,55 +34,63 @@ def call(monkeypatch, tmp_path, tiny_encoder):
 
 
 @pytest.fixture
-def ask(call, tiny_encoder):
+def evaluate(call):
     def run(*arguments):
-        where = ("--split", "train", "--encoder", tiny_encoder)
-        done = call("evaluate", *arguments, *where)
+        done = call("evaluate", *arguments, "--split", "train")
         assert done.exit_code == 0, done.exception
         return done
 
     return run
 
 
-def test_perplexity_under_gold_factors(ask):
-    ask("fake", "--task", "perplexity", "--factors", "gold", "--annotated", "annotated", "--keep", "results")
+def test_perplexity_has_a_row_for_each_kind_of_factors(evaluate):
+    common = ("--annotated", "annotated", "--limit", "3", "--seed", "2", "--out", "out")
+    evaluate("perplexity", "fake", "--factors", "gold", "--factors", "marginal", *common, "--keep", "results")
     result = read_result(Path("results/perplexity-fake-gold-factors.json"))
     assert result.metric("perplexity_by_token") == pytest.approx(2.718282)
-    assert result.command.startswith("listenwell evaluate fake --task perplexity")
+    assert (result.count, result.seed) == (3, 2)
+    assert result.command.startswith("listenwell evaluate perplexity fake --factors gold")
+    assert Path("out/perplexity-fake-factors-summed-over.json").is_file()
+    evaluate("perplexity", "fake", "--factors", "none")
+    assert Path("runs/evaluate/fake-none-perplexity-empathetic_dialogues-train/result.json").is_file()
 
 
-def test_planning_and_the_other_of_a_pair(ask):
-    common = ("fake", "--task", "planning", "--annotated", "annotated")
-    ask(*common, "--system", "CM → DA", "--out", "one")
-    done = ask(*common, "--system", "CM ‖ DA", "--out", "two")
+def test_factor_prediction_and_the_other_of_a_pair(evaluate):
+    common = ("plans", "fake", "--annotated", "annotated")
+    evaluate(*common, "--system", "CM → DA", "--out", "one")
+    done = evaluate(*common, "--system", "CM ‖ DA", "--out", "two")
     assert "DA Hits@1" in done.stdout
-    pair = ("--task", "planning", "--replies", "one/planning.jsonl", "--beside", "two/planning.jsonl")
-    ask(*pair, "--keep", "results")
+    pair = ("plans", "one/planning.jsonl", "--against", "two/planning.jsonl")
+    evaluate(*pair, "--keep", "results")
     result = read_result(Path("results/planning-cm-to-da.json"))
     assert "CM ‖ DA" in dict(result.conditions)["given"]
 
 
-def test_replies_under_gold_factors_are_made_and_measured_then_their_realization(ask):
-    ask("fake", "--factors", "gold", "--annotated", "annotated", "--out", "gold", "--table", "family")
+def test_replies_under_gold_factors_and_then_their_plan_adherence(evaluate, tiny_encoder):
+    gold = ("fake", "--factors", "gold", "--annotated", "annotated", "--out", "gold")
+    evaluate("generate", *gold, "--perplexity")
+    evaluate("replies", *gold, "--table", "family", "--encoder", tiny_encoder)
     result = read_result(Path("gold/result.json"))
     assert (result.task, result.system) == ("family", "fake, gold factors")
     assert result.metric("er_level") == 0 and result.metric("bleu_2") is not None
+    assert result.metric("perplexity_by_token") == pytest.approx(2.718282)
     lines = Path("gold/replies.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["plan"]["act"] == "questioning"
-    ask("--replies", "gold/replies.jsonl", "--task", "realization", "--keep", "results")
+    evaluate("plans", "gold/replies.jsonl", "--keep", "results")
     plan_adherence = read_result(Path("results/realization-fake-gold-factors.json"))
     assert plan_adherence.metric("da_realized") == 0 and plan_adherence.count == len(lines)
 
 
-def test_a_listener_with_parts_switched_off_is_a_row_of_ablations(ask, monkeypatch):
+def test_a_listener_with_parts_switched_off_is_a_row_of_ablations(evaluate, monkeypatch, tiny_encoder):
     monkeypatch.setattr(FakeSystem, "listener", lambda self: Listener(FakeGenerator(), plan=FakeGenerator()))
-    ask("fake", "--without", "ranker", "--without", "generic_response", "--keep", "results")
-    result = read_result(Path("results/ablations-fake-without-ranker-stock.json"))
-    assert (result.task, result.system) == ("ablations", "fake without ranker, stock")
-    assert dict(result.conditions)["switched off"] == "ranker, stock"
-    folder = Path("runs/evaluate/fake-without-ranker-stock-empathetic_dialogues-train")
+    off = ("--without", "reward", "--without", "brevity")
+    evaluate("replies", "fake", *off, "--keep", "results", "--encoder", tiny_encoder)
+    result = read_result(Path("results/ablations-fake-without-reward-brevity.json"))
+    assert (result.task, result.system) == ("ablations", "fake without reward, brevity")
+    assert dict(result.conditions)["switched off"] == "reward, brevity"
+    folder = Path("runs/evaluate/fake-without-reward-brevity-empathetic_dialogues-train")
     assert "plan" in json.loads((folder / "replies.jsonl").read_text().splitlines()[0])
-    ask("fake", "--keep", "results")
+    evaluate("replies", "fake", "--keep", "results", "--encoder", tiny_encoder)
     whole = read_result(Path("results/replies-fake.json"))
     assert whole.task == "replies" and whole.metric("perplexity_by_token") is None
 
@@ -90,26 +98,18 @@ def test_a_listener_with_parts_switched_off_is_a_row_of_ablations(ask, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("fake", "--task", "plannning"), "Did you mean 'planning'"),
-        (("fake", "--factors", "golden", "--task", "perplexity"), "gold"),
-        (("fake", "--without", "ranker", "--factors", "gold"), "of a whole listener"),
-        (("--replies", "x", "--without", "ranker"), "of a whole listener"),
-        (("--replies", "x", "--factors", "gold"), "a model that speaks now"),
-        (("fake", "--beside", "x"), "two files of plans"),
-        (("annotators", "--factors", "gold"), "their own corpora"),
-        (("rankers", "--task", "planning"), "pools of replies"),
-        (
-            ("--replies", SAMPLES / "peers" / "moel.txt", "--system", "MoEL", "--task", "planning"),
-            "has no plan",
-        ),
-        (
-            ("--replies", SAMPLES / "peers" / "moel.txt", "--system", "MoEL", "--task", "realization"),
-            "no plans",
-        ),
+        (("perplexity", "fake", "--factors", "golden"), "gold"),
+        (("replies", "fake", "--factors", "marginal"), "gold, predicted or none"),
+        (("replies", "fake", "--factors", "gold"), "--annotated"),
+        (("replies", "fake", "--without", "reward", "--factors", "gold"), "of a whole listener"),
+        (("generate", "fake", "--out", "x", "--perplexity"), "the generator alone"),
+        (("plans", "one/planning.jsonl", "--against", "two/planning.jsonl"), "There is no file"),
+        (("plans", SAMPLES / "peers" / "moel.txt", "--system", "MoEL"), "no plans"),
     ],
 )
 def test_errors_say_what_to_do(call, arguments, message):
-    done = call("evaluate", *arguments)
+    split = () if "MoEL" in arguments else ("--split", "train")
+    done = call("evaluate", *arguments, *split)
     assert isinstance(done.exception, ListenwellError), done.exception
     assert message in str(done.exception)
 

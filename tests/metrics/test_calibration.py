@@ -44,10 +44,10 @@ def test_who_is_always_right_and_sure_has_no_error():
 @given(st.lists(st.floats(0, 1), min_size=1), st.integers(1, 20))
 def test_it_is_a_share_whatever_the_bins(shares, bins):
     sure = np.array([[probability, 1 - probability] for probability in shares])
-    found = expected_calibration_error(sure, np.zeros(len(shares), int), bins)
-    assert 0 <= found <= 100
+    error = expected_calibration_error(sure, np.zeros(len(shares), int), bins)
+    assert 0 <= error <= 100
     gap = abs(np.mean(sure.argmax(axis=1) == 0) - sure.max(axis=1).mean())
-    assert found >= 100 * gap - 1e-6  # bins can only part what cancelled
+    assert error >= 100 * gap - 1e-6  # bins can only part what cancelled
 
 
 def test_what_does_not_pair_up_is_an_error():
@@ -58,7 +58,7 @@ def test_what_does_not_pair_up_is_an_error():
 
 
 def test_label_sets_worked_by_hand():
-    # The first label is found once of two times (F1 2/3), the second once of one (F1 1); 2 of 3 in all.
+    # The first label is error once of two times (F1 2/3), the second once of one (F1 1); 2 of 3 in all.
     truth = np.array([[1, 0], [1, 1], [0, 0]]) > 0
     answers = np.array([[1, 0], [0, 1], [0, 0]]) > 0
     assert label_set_metrics(truth, answers) == pytest.approx(

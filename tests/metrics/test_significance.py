@@ -25,9 +25,9 @@ def test_the_sign_test_is_two_sided(wins, losses):
 def test_bootstrap_worked_by_hand():
     # Two items, gains 1 and 0: a draw of two has mean 0 (1/4), ½ (1/2) or 1 (1/4). The rarer side of zero is
     # a mean of at most 0, a quarter of the draws: p near 1/2; the interval goes from 0 to 1.
-    found = paired_bootstrap([2, 3], [1, 3], seed=0, samples=20_000)
-    assert (found.difference, found.low, found.high) == (0.5, 0, 1)
-    assert found.p == pytest.approx(0.5, abs=0.02)
+    difference = paired_bootstrap([2, 3], [1, 3], seed=0, samples=20_000)
+    assert (difference.difference, difference.low, difference.high) == (0.5, 0, 1)
+    assert difference.p == pytest.approx(0.5, abs=0.02)
 
 
 def test_bootstrap_finds_a_constant_gain_and_no_gain():
@@ -37,9 +37,11 @@ def test_bootstrap_finds_a_constant_gain_and_no_gain():
 
 def test_the_interval_is_that_of_the_normal_approximation():
     gains = np.random.default_rng(0).normal(0.3, 1, 4000)
-    found = paired_bootstrap(gains, np.zeros(4000), seed=2, samples=2000)
+    difference = paired_bootstrap(gains, np.zeros(4000), seed=2, samples=2000)
     half = 1.96 * gains.std() / np.sqrt(4000)
-    assert (found.low, found.high) == pytest.approx((gains.mean() - half, gains.mean() + half), abs=0.003)
+    assert (difference.low, difference.high) == pytest.approx(
+        (gains.mean() - half, gains.mean() + half), abs=0.003
+    )
 
 
 @given(values, st.integers(0, 9))

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from listenwell.cli import app
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import ListenwellError
-from listenwell.evaluation.sample import Sampling
 from listenwell.results.store import environment, read_result
 
 SAMPLES = Path(__file__).parents[1] / "data"
@@ -21,8 +21,9 @@ def call(monkeypatch, tmp_path, tiny_encoder):
     runner = CliRunner()
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["listenwell", "evaluate", *map(str, arguments)])
-        return runner.invoke(app, ["evaluate", *map(str, arguments), "--encoder", str(tiny_encoder)])
+        command = ["evaluate", "replies", *map(str, arguments)]
+        monkeypatch.setattr(sys, "argv", ["listenwell", *command])
+        return runner.invoke(app, [*command, "--encoder", str(tiny_encoder)])
 
     return run
 
@@ -82,18 +83,45 @@ def test_a_folder_of_another_run_is_left_alone(call, tiny):
 
 def test_our_own_replies_can_be_measured_again(call, tiny):
     assert call("prompted", *tiny, "--out", "x").exit_code == 0
-    assert call("--replies", "x/replies.jsonl", "--system", "again", "--out", "y").exit_code == 0
+    assert call("x/replies.jsonl", "--system", "again", "--out", "y").exit_code == 0
     again = read_result(Path("y/result.json"))
     assert again.system == "again"
     assert again.metrics == read_result(Path("x/result.json")).metrics
+
+
+def test_replies_can_be_generated_first_and_scored_later(call, tiny):
+    generated = CliRunner().invoke(app, ["evaluate", "generate", "prompted", *map(str, tiny), "--out", "x"])
+    assert generated.exit_code == 0, generated.exception
+    assert "x/replies.jsonl" in generated.stdout
+    assert call("prompted", *tiny, "--out", "y").exit_code == 0
+    assert Path("x/replies.jsonl").read_bytes() == Path("y/replies.jsonl").read_bytes()
+    assert call("x/replies.jsonl", "--out", "z").exit_code == 0
+    later, at_once = (read_result(Path(folder) / "result.json") for folder in "zy")
+    assert later.metrics == at_once.metrics
+    later_conditions, conditions = dict(later.conditions), dict(at_once.conditions)
+    assert later_conditions.pop("made by") != conditions.pop("made by")
+    assert later_conditions == conditions
+
+
+@pytest.mark.parametrize(
+    ("arguments", "example"),
+    [
+        (("prompted", "--limit", "3"), "evaluate replies prompted"),
+        (("--replies", "x"), "evaluate replies FILE"),
+    ],
+)
+def test_the_old_flat_form_names_the_new_verb(arguments, example):
+    failed = CliRunner().invoke(app, ["evaluate", *arguments])
+    assert isinstance(failed.exception, ListenwellError)
+    assert example in str(failed.exception)
 
 
 @pytest.mark.parametrize(
     ("file", "system", "count", "first"),
     [("moel.txt", "MoEL", 3, "moel"), ("mime.txt", "mime beam", 2, "mime-beam")],
 )
-def test_peers_are_measured_and_kept(call, file, system, count, first):
-    done = call("--replies", SAMPLES / "peers" / file, "--system", system, "--keep", "kept", "--json")
+def test_baselines_are_measured_and_kept(call, file, system, count, first):
+    done = call(SAMPLES / "peers" / file, "--system", system, "--keep", "kept", "--json")
     assert done.exit_code == 0, done.exception
     result = read_result(Path(f"kept/replies-{first}.json"))
     assert json.loads(done.stdout)["metrics"] == dict(result.metrics)
@@ -101,32 +129,31 @@ def test_peers_are_measured_and_kept(call, file, system, count, first):
     assert "block without" in dict(result.conditions)["broken blocks"]
     assert result.metric("rouge_l") > 0
     # An absolute path is kept as a name only: results stand in the docs.
-    assert f"--replies {file} --system" in result.command
+    assert f"evaluate replies {file} --system" in result.command
 
 
 def test_people_are_their_own_ceiling_and_that_is_said(call):
-    done = call("--replies", SAMPLES / "peers" / "moel.txt", "--system", "human", "--limit", 2, "--seed", 1)
+    done = call(SAMPLES / "peers" / "moel.txt", "--system", "human", "--limit", 2, "--seed", 1)
     result = read_result(Path("runs/evaluate/human-empathetic_dialogues-test/result.json"))
     assert done.exit_code == 0
     assert result.metric("bleu_1") == pytest.approx(100)
     assert "ceiling" in dict(result.conditions)["reference"]
-    assert dict(result.conditions)["sample"] == Sampling(2, 1).wording(3, 2)
+    assert dict(result.conditions)["sample"] == Sampling(2, 1).describe(3, 2)
     assert result.seed == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Name either a model or a file"),
-        (("prompted", "--replies", "x"), "Name either a model or a file"),
+        (("x.jsonl", "--factors", "gold"), "exist already"),
+        (("prompted", "--without", "rerank", "--factors", "none"), "parts of a whole listener"),
         (("prompted", "--corpus", "empathetic_dialogs"), "Did you mean 'empathetic_dialogues'"),
-        (("prompted", "--system", "x"), "a model has its own name"),
         (("promted",), "Did you mean 'prompted'"),
         (("prompted", "--split", "tset"), "Did you mean 'test'"),
-        (("--replies", "nowhere"), "There is no file nowhere"),
-        (("--replies", SAMPLES / "peers" / "moel.txt"), "Choose one with --system: Transformer"),
-        (("--replies", SAMPLES / "peers" / "moel.txt", "--system", "Moell"), "Did you mean 'MoEL'"),
-        (("--replies", SAMPLES / "peers" / "moel.txt", "--system", "MoEL", "--split", "valid"), "Leave out"),
+        (("nowhere.jsonl",), "There is no file nowhere.jsonl"),
+        ((SAMPLES / "peers" / "moel.txt",), "Choose one with --system: Transformer"),
+        ((SAMPLES / "peers" / "moel.txt", "--system", "Moell"), "Did you mean 'MoEL'"),
+        ((SAMPLES / "peers" / "moel.txt", "--system", "MoEL", "--split", "valid"), "Leave out"),
     ],
 )
 def test_errors_say_what_to_do(call, arguments, message):
@@ -145,8 +172,6 @@ def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
     ("module", "said"),
     [
         ("training.__main__", "python -m listenwell.training"),
-        ("rankers.__main__", "python -m listenwell.rankers"),
-        ("evaluation.generate_replies", "python -m listenwell.evaluation.generate_replies"),
     ],
 )
 def test_a_module_that_was_run_is_named(monkeypatch, module, said):

@@ -32,7 +32,7 @@ def test_every_metric_is_at_hand_and_described():
                 and not name.startswith("_")
                 and thing.__module__.endswith(f".{module.name}")
             }
-    assert found == set(metrics.__all__) - {"STOCK_PHRASES", "Level"}
+    assert found == set(metrics.__all__) - {"STOCK_PHRASES", "Level", "expanded", "normalized", "words"}
     assert all(getattr(metrics, name).__doc__ for name in found)
 
 
@@ -44,7 +44,6 @@ def test_every_metric_is_at_hand_and_described():
         ("rouge_score.rouge_scorer", "rouge-score", lambda: metrics.rouge_l(["a"], ["a"])),
         ("nltk.translate.meteor_score", "nltk", lambda: metrics.meteor(["a"], ["a"])),
         ("vaderSentiment.vaderSentiment", "vaderSentiment", lambda: metrics.vader(["a"])),
-        ("sklearn.metrics", "scikit-learn", lambda: metrics.confusion_matrix("a", "a", "a")),
         ("sklearn.metrics", "scikit-learn", lambda: metrics.classification_metrics("a", "a", "a")),
         ("scipy.stats", "scipy", lambda: metrics.sign_test(1, 2)),
     ],

@@ -14,7 +14,7 @@ def test_vader_worked_by_hand():
     assert vader(["good", "table"]) == pytest.approx(good / 2, abs=1e-4)
 
 
-def test_vader_hears_a_no_taken_apart_or_not():
+def test_vader_recognizes_a_no_taken_apart_or_not():
     assert vader(["that is n't good"]) < 0
     assert vader(["that isn't good"]) < 0
 
