@@ -57,12 +57,12 @@ def factors(
 
     Example: listenwell corpus factors empathetic_dialogues --split test --limit 500
     """
-    from listenwell.evaluation.report.drawing import need_matplotlib
     from listenwell.evaluation.sample import Sampling
     from listenwell.files import written_whole
     from listenwell.papers.corpus_analysis.factor_figures import CAPTIONS, draw
     from listenwell.papers.corpus_analysis.factor_page import page, shortened
     from listenwell.papers.corpus_analysis.factors import analyse
+    from listenwell.results.drawing import need_matplotlib
     from listenwell.serialization import dumps, indented
 
     need_matplotlib()  # before the long work

@@ -208,7 +208,7 @@ def _of_annotators(
     from listenwell.errors import InputError
     from listenwell.evaluation.report.tables import figure_grids
     from listenwell.evaluation.understanding import Scope, evaluate_classifiers
-    from listenwell.results.store import write_result
+    from listenwell.results.store import file_name, write_result
 
     if not own:
         raise InputError(
@@ -221,7 +221,7 @@ def _of_annotators(
     results = evaluate_classifiers(folders, Scope(split, sampling, tuple(heads or ())), name)
     for result in results:
         for place in filter(None, (folder, places[1])):
-            write_result(result, place / f"{result.task}-{slug(result.system)}.json")
+            write_result(result, place / file_name(result))
         if as_json:
             typer.echo(result.to_json())
     if not as_json:

@@ -33,10 +33,9 @@ def of_rankers(
     from listenwell.cli.result_tables import show_result
     from listenwell.errors import InputError
     from listenwell.evaluation.ranking import evaluate_rankers
-    from listenwell.files import slug
     from listenwell.rankers.ranker import Ranker
     from listenwell.rankers.scoring import Pools
-    from listenwell.results.store import write_result
+    from listenwell.results.store import file_name, write_result
 
     if not own:
         raise InputError(
@@ -49,7 +48,7 @@ def of_rankers(
     scorers = [Ranker.load(folder).scorer for folder in chosen]
     result = evaluate_rankers(scorers, system or scorers[0].name, given, SCORES)
     for place in filter(None, places):
-        write_result(result, place / f"{result.task}-{slug(result.system)}.json")
+        write_result(result, place / file_name(result))
     show_result(result, places[0], as_json)
 
 

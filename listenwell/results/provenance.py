@@ -1,9 +1,9 @@
 """Which results cannot be trusted to come from one run of committed code.
 
-A result is refused where its commit is missing, was changed ("-dirty") or is one of several ("mixed: …"), and
-where its settings were not written by the code: its digest does not match, or, in files older than the digest,
-a setting has a name that the code never wrote. What was accepted in spite of that is listed with its reason in
-KNOWN_PROBLEMS.yaml of the results folder; pages mark those rows.
+A result is refused where its commit is missing, was changed ("-dirty") or is one of several ("mixed: …"),
+and where its settings were not written by the code: its digest does not match, or, in files older than the
+digest, a setting has a name that the code never wrote. KNOWN_PROBLEMS.yaml of the results folder lists what
+is accepted in spite of that, with the reason; pages mark those rows.
 """
 
 import json
@@ -23,16 +23,18 @@ MARKS = dict(zip(KINDS, "¹²³⁴", strict=True))
 """The footnote mark of each kind of problem on the pages."""
 _OLD_SETTINGS = frozenset(
     """
-    act and tone of the context|annotators|base|batches|body|chooser|chosen by|contexts|count|crises|
-    DA against CM → DA|DA against CM ‖ DA|decoding|dropout|EM against CM → EM|EM against CM ‖ EM|
-    EM against DA → EM|EM against DA ‖ EM|empathy read by|encoder|epochs|factors|factors that are not given|
-    foretold|gain|given|heads on this adapter|hits and accuracies|interval|judge|labels|learned|learning rate|
-    left out, since too long or without a factor|limit|longest training sequence|made by|measured|members|model|
-    model of the family|models|most confused by the first seed|pace of the new embeddings|pairs|part|parts|
-    patterns|places filled|plans|pool|preferred|probabilities|ranker|rated replies|raters|ratings of a reply|
-    reads|realized|reasons|reference|replies|sacreBLEU|sample|scale|seeds|settings|several labels|sheets|split|
-    steps|stock phrases|switched off|targets|teachers|thresholds|tokenizer|tuning|unit|variety of 500|voice|
-    weight of the factors' losses|weights, mean|words|written|wrong replies in training
+    act and tone of the context|annotators|base|batches|body|chooser|chosen by|contexts|count|
+    crises|DA against CM → DA|DA against CM ‖ DA|decoding|dropout|EM against CM → EM|
+    EM against CM ‖ EM|EM against DA → EM|EM against DA ‖ EM|empathy read by|encoder|epochs|factors|
+    factors that are not given|foretold|gain|given|heads on this adapter|hits and accuracies|interval|
+    judge|labels|learned|learning rate|left out, since too long or without a factor|limit|
+    longest training sequence|made by|measured|members|model|model of the family|models|
+    most confused by the first seed|pace of the new embeddings|pairs|part|parts|patterns|
+    places filled|plans|pool|preferred|probabilities|ranker|rated replies|raters|ratings of a reply|
+    reads|realized|reasons|reference|replies|sacreBLEU|sample|scale|seeds|settings|several labels|
+    sheets|split|steps|stock phrases|switched off|targets|teachers|thresholds|tokenizer|tuning|
+    unit|variety of 500|voice|weight of the factors' losses|weights, mean|words|written|
+    wrong replies in training
     """.replace("\n    ", "").split("|")
 )
 """The settings that the code wrote before results had a digest."""

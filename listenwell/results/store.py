@@ -190,9 +190,8 @@ def _versions() -> Mapping[str, str]:
 def _commit() -> str:
     """The commit of the running source, marked "-dirty" where files were changed.
 
-    On a machine without git or outside of a repository, such as a GPU host, it is the value of the environment
-    variable LISTENWELL_COMMIT (the output of `git describe --always --dirty` on the machine the files came
-    from), or empty.
+    Without git or outside of a repository, as on a GPU host, it is the value of the environment variable
+    LISTENWELL_COMMIT (the output of `git describe --always --dirty` where the files came from), or empty.
     """
     return _described() or os.environ.get(COMMIT, "").strip()
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from listenwell.results.published_number import Published
 from typer.testing import CliRunner
 
 from listenwell.cli import app
@@ -12,7 +13,6 @@ from listenwell.evaluation.report.tables import condition_grid, figure_grids, ga
 from listenwell.results.markdown import Grid
 from listenwell.results.metric_registry import METRICS, REPLY_GROUPS, metric
 from listenwell.results.published import PUBLISHED
-from listenwell.results.published_number import Published
 from listenwell.results.store import Result, read_result, write_result
 
 ROOT = Path(__file__).parents[3]
