@@ -26,8 +26,8 @@ class Published:
 
 
 def _read() -> tuple[Published, ...]:
-    with files("listenwell.results").joinpath("published.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(Published(**row | {"value": float(row["value"])}) for row in csv.DictReader(file))
+    text = files("listenwell.results").joinpath("published.csv").read_text(encoding="utf-8")
+    return tuple(Published(value=float(row.pop("value")), **row) for row in csv.DictReader(text.splitlines()))
 
 
 PUBLISHED: tuple[Published, ...] = _read()

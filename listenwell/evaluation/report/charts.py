@@ -47,7 +47,8 @@ def metric_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     panels = canvas.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for panel, name in zip(panels, shown, strict=True):
         _bars(panel, rows, name)
-        panel.set_title(f"{METRICS[name].label}, {METRICS[name].unit.split(',')[0]}")
+        label, unit = METRICS[name].label, METRICS[name].unit.split(",")[0]
+        panel.set_title(f"{label},\n{unit}" if len(label) > 15 else f"{label}, {unit}")
     panels[0].set_yticks(range(len(rows)), [display_name(row.system) for row in rows])
     _legend(canvas, rows, shown)
     return canvas
@@ -120,12 +121,12 @@ def _bars(panel: "Axes", rows: Sequence[Result], name: str) -> None:
         is_inside = value > 0.25 * most
         panel.annotate(
             kind.show(value),
-            (0 if is_inside else value + spread, index),
-            (4, 0),
+            (0 if is_inside else max([value + spread, *(paper[2] for paper in own)]), index),
+            (4 if is_inside or not own else 9, 0),
             textcoords="offset points",
             va="center",
             fontsize=9,
-            color="white" if is_inside else "black",
+            color="white" if is_inside and source(row) != "baseline" else "black",
         )
         for corpus, _, published in own:
             panel.plot(published, index, zorder=5, **_mark(row, corpus))
@@ -168,7 +169,7 @@ def _legend(canvas: "Canvas", rows: Sequence[Result], metrics: Sequence[str] = (
             for corpus, _, _ in published_beside(row, name):
                 style = _mark(row, corpus)
                 is_same = style["markeredgecolor"] == "white" and corpus not in PAPERS
-                label = "paper" if is_same else f"paper, {corpus}"
+                label = "paper" if is_same else f"paper, {corpus.removesuffix(', validation')}"
                 marks[label] = Line2D([], [], label=label, **style)
     handles += [marks[label] for label in sorted(marks)]
     if len(handles) > 1:

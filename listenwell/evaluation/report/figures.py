@@ -5,6 +5,7 @@ matplotlib is imported only when something is drawn.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
+_SAMPLE = re.compile(r", \d+ contexts$")
+"""Ends the name of a row that was measured on a sample; the same system's row of all contexts is shown."""
+
+
 @dataclass(frozen=True)
 class Figure:
     """A picture: its file's name, what it shows, and how it is drawn."""
@@ -50,7 +55,7 @@ class Figure:
             if result.task == self.task
             and self._values(result.metrics)
             and self.shows(result)
-            and not _is_sample(result, results)
+            and not _SAMPLE.search(result.system)
         ]
 
     def digest(self, results: Sequence[Result]) -> str:
@@ -69,16 +74,6 @@ class Figure:
     def _values(self, pairs: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
         prefixes = tuple(name for name in self.metrics if name.endswith(" "))
         return [(name, value) for name, value in pairs if name in self.metrics or name.startswith(prefixes)]
-
-
-def _is_sample(result: Result, results: Sequence[Result]) -> bool:
-    """Whether a row is of a sample, as its name says, and the same system's row of all contexts is there."""
-    return any(
-        (other.task, other.corpus, other.split) == (result.task, result.corpus, result.split)
-        and result.system.startswith(f"{other.system}, ")
-        and other.count > result.count
-        for other in results
-    )
 
 
 def figures_of(results: Sequence[Result]) -> list[Figure]:

@@ -30,8 +30,8 @@ class Headline:
 
 
 def _read() -> tuple[Headline, ...]:
-    with files(__package__).joinpath("headlines.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(Headline(**row) for row in csv.DictReader(file))
+    text = files("listenwell.evaluation.report").joinpath("headlines.csv").read_text(encoding="utf-8")
+    return tuple(Headline(**row) for row in csv.DictReader(text.splitlines()))
 
 
 HEADLINES = _read()

@@ -172,7 +172,7 @@ def _heat_map(panel: "Axes", cells: dict[tuple[str, str], tuple[float, float]]) 
 
 def _wrapped(corpora: Iterable[str]) -> list[str]:
     """Names of corpora on two lines where they are long."""
-    return [re.sub(r"(?<=^Empathetic)(?=D)|(?<=Persona-)(?=C)", "\n", corpus) for corpus in corpora]
+    return [re.sub(r"(?<=^Empathetic)(?=D)|(?<=^Synthetic-)(?=P)", "\n", corpus) for corpus in corpora]
 
 
 def _line(panel: "Axes", points: Sequence[Point], label: str, colour: str, style: str) -> None:
@@ -183,7 +183,15 @@ def _line(panel: "Axes", points: Sequence[Point], label: str, colour: str, style
 
 def _number(panel: "Axes", text: str, point: tuple[float, float], shift: int, colour: str) -> None:
     panel.annotate(
-        text, point, (0, shift), textcoords="offset points", ha="center", fontsize=8.5, color=colour
+        text,
+        point,
+        (0, shift),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8.5,
+        color=colour,
+        zorder=6,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
     )
 
 
