@@ -3,7 +3,7 @@
 python scripts/ship.py annotators RUN/best      (card: docs/cards/annotators.md)
 python scripts/ship.py annotators               (writes the shipped checkpoint's card and sums anew)
 
-The card's line `{{figures}}` becomes the tables of the checkpoint's results, so that no number is typed by hand.
+The card's line `{{figures}}` becomes the tables of the checkpoint's results: no number is typed by hand.
 Weights are committed once, when they are final: history keeps every copy.
 """
 

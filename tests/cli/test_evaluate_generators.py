@@ -46,7 +46,7 @@ def ask(call, tiny_encoder):
 
 def test_perplexity_under_gold_factors(ask):
     ask("fake", "--task", "perplexity", "--factors", "gold", "--annotated", "annotated", "--keep", "results")
-    result = read_result(Path("results/perplexity-fake-gold-factors.json"))
+    result = read_result(Path("results/perplexity/fake-gold-factors.json"))
     assert result.metric("perplexity_by_token") == pytest.approx(2.718282)
     assert result.command.startswith("listenwell evaluate fake --task perplexity")
 
@@ -58,7 +58,7 @@ def test_planning_and_the_other_of_a_pair(ask):
     assert "DA Hits@1" in done.stdout
     pair = ("--task", "planning", "--replies", "one/planning.jsonl", "--beside", "two/planning.jsonl")
     ask(*pair, "--keep", "results")
-    result = read_result(Path("results/planning-cm-to-da.json"))
+    result = read_result(Path("results/factor_prediction/cm-to-da.json"))
     assert "CM ‖ DA" in dict(result.conditions)["given"]
 
 
@@ -70,20 +70,20 @@ def test_replies_under_gold_factors_are_made_and_measured_then_their_realization
     lines = Path("gold/replies.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["plan"]["act"] == "questioning"
     ask("--replies", "gold/replies.jsonl", "--task", "realization", "--keep", "results")
-    plan_adherence = read_result(Path("results/realization-fake-gold-factors.json"))
+    plan_adherence = read_result(Path("results/plan_adherence/fake-gold-factors.json"))
     assert plan_adherence.metric("da_realized") == 0 and plan_adherence.count == len(lines)
 
 
 def test_a_listener_with_parts_switched_off_is_a_row_of_ablations(ask, monkeypatch):
     monkeypatch.setattr(FakeSystem, "listener", lambda self: Listener(FakeGenerator(), plan=FakeGenerator()))
     ask("fake", "--without", "ranker", "--without", "generic_response", "--keep", "results")
-    result = read_result(Path("results/ablations-fake-without-ranker-stock.json"))
+    result = read_result(Path("results/ablations/fake-without-ranker-stock.json"))
     assert (result.task, result.system) == ("ablations", "fake without ranker, stock")
     assert dict(result.conditions)["switched off"] == "ranker, stock"
     folder = Path("runs/evaluate/fake-without-ranker-stock-empathetic_dialogues-train")
     assert "plan" in json.loads((folder / "replies.jsonl").read_text().splitlines()[0])
     ask("fake", "--keep", "results")
-    whole = read_result(Path("results/replies-fake.json"))
+    whole = read_result(Path("results/replies/fake.json"))
     assert whole.task == "replies" and whole.metric("perplexity_by_token") is None
 
 

@@ -13,7 +13,7 @@ from tests.rankers.many_talks import write_talks
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 from tests.tiny import keep_ear, tiny_ear
 
-WRITTEN = Path("runs/evaluate/rankers-empathetic_dialogues-test/ranking-empatheticdialogues-bi.json")
+WRITTEN = Path("runs/evaluate/rankers-empathetic_dialogues-test/rankers/empatheticdialogues-bi.json")
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_seeds_are_one_row_that_can_be_named_and_kept(call):
     ]
     done = call("evaluate", "rankers", *options, "--json")
     assert done.exit_code == 0, done.exception
-    name = "ranking-empatheticdialogues-bi-encoder.json"
+    name = "rankers/empatheticdialogues-bi-encoder.json"
     result = read_result(Path("results") / name)
     assert read_result(Path("here") / name) == result
     assert json.loads(done.stdout)["metrics"] == dict(result.metrics)

@@ -23,8 +23,8 @@ def test_a_study_is_run_and_gathered(file, tmp_path):
     done = sweep(file, "--parallel", 2)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
-        "Written: results/topic-4-numbers.json",
-        "Written: results/topic-8-numbers.json",
+        "Written: results/topic/4-numbers.json",
+        "Written: results/topic/8-numbers.json",
     ]
     assert "[4/4] sizes: " in done.stderr and "study: 4 finished\n" in done.stderr
     result = read_result(tmp_path / "results" / "topic-8-numbers.json")
@@ -35,7 +35,7 @@ def test_a_study_is_run_and_gathered(file, tmp_path):
 def test_one_row_is_run_and_gathered_alone(file, tmp_path):
     done = sweep(file, "--only", "8 numbers", "--results", "kept")
     assert done.exit_code == 0
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["topic-8-numbers.json"]
+    assert [path.name for path in (tmp_path / "kept" / "topic").iterdir()] == ["8-numbers.json"]
 
 
 def test_after_a_failure_nothing_is_gathered_unless_a_part_is_wanted(file, tmp_path, monkeypatch):
@@ -46,7 +46,7 @@ def test_after_a_failure_nothing_is_gathered_unless_a_part_is_wanted(file, tmp_p
     assert "\x1b" not in done.stderr
     done = sweep(file, "--partial")
     assert done.exit_code == 1
-    assert done.stdout == "Written: results/topic-8-numbers.json\n"
+    assert done.stdout == "Written: results/topic/8-numbers.json\n"
     assert "missing: sizes: 4 numbers, seed 1, 2" in done.stderr
 
 

@@ -44,7 +44,7 @@ def headline_grid(results: Sequence[Result], marks: Marks) -> Grid:
     lines = []
     for headline in HEADLINES:
         ours = rows.get((headline.task, headline.system))
-        if ours is None:
+        if ours is None or ours.metric(headline.metric) is None:
             continue
         kind = METRICS[headline.metric]
         people = rows.get((headline.task, HUMAN))
