@@ -34,7 +34,7 @@ from listenwell.evaluation.workers import Job, ask_plans, make_replies, measure_
 from listenwell.files import hash_files, written_whole
 from listenwell.metrics import Perplexity
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, environment, read_result
+from listenwell.results.store import Result, environment, read_result, task_folder
 from listenwell.serialization import indented
 
 PERPLEXITY, UNSEEN = "perplexity", "unseen corpora"
@@ -166,7 +166,8 @@ def paired(file: Path, beside: Path) -> Result:
 
 def _planned(folder: Path) -> Result:
     """The result of planning in a folder."""
-    files = [*sorted(folder.glob(f"{TASK}-*.json")), *folder.glob("result.json")]
+    own = (f"{task_folder(TASK)}/*.json", f"{TASK}-*.json", "result.json")  # now, and in earlier releases
+    files = [file for pattern in own for file in sorted(folder.glob(pattern))]
     if not files:
         raise InputError(f"{folder} has no result of planning.", "Ask the model again: --task planning.")
     return read_result(files[0])

@@ -42,7 +42,7 @@ def test_a_ranker_is_measured_end_to_end(call, tmp_path):
     assert result.command == "listenwell evaluate rankers --ranker a --limit 1"
     shown = " ".join(done.stdout.split())
     assert "EmpatheticDialogues: bi · empathetic_dialogues test · 100 replies" in shown
-    assert f"{result.metric('R@1'):.2f}" in shown and "the true reply is the first among 100" in shown
+    assert f"{result.metric('R@1'):.2f}" in shown and "the true reply is ranked first of 100" in shown
     assert "sample: the first pool" in shown
     assert done.stderr.strip() == f"Written to {WRITTEN.parent}."
     assert str(tmp_path) not in WRITTEN.read_text()

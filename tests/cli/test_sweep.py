@@ -27,7 +27,7 @@ def test_a_study_is_run_and_gathered(file, tmp_path):
         "Written: results/topic/8-numbers.json",
     ]
     assert "[4/4] sizes: " in done.stderr and "study: 4 finished\n" in done.stderr
-    result = read_result(tmp_path / "results" / "topic-8-numbers.json")
+    result = read_result(tmp_path / "results" / "topic" / "8-numbers.json")
     assert (result.metric("accuracy"), dict(result.conditions)["seeds"]) == (15.0, "1, 2")
     assert (tmp_path / "runs" / "sizes" / "8-numbers-seed2" / "result.json").is_file()
 
@@ -67,7 +67,7 @@ def test_a_rehearsal_is_gathered_only_where_it_is_told_to(file, tmp_path):
     assert not (tmp_path / "results").exists()
     assert (tmp_path / "runs" / "sizes-limit3").is_dir() and not (tmp_path / "runs" / "sizes").exists()
     assert sweep(file, "--limit", 3, "--results", "tried").exit_code == 0
-    assert len(list((tmp_path / "tried").iterdir())) == 2
+    assert len(list((tmp_path / "tried" / "topic").iterdir())) == 2
 
 
 def test_when_the_time_is_up_the_exit_code_says_so(file, monkeypatch):

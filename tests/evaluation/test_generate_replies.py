@@ -394,16 +394,16 @@ def test_the_program_of_bare_machines(monkeypatch, asked, reader, tmp_path, caps
     common = ["fake", "--split", "train", "--annotated", str(asked.annotated), "--limit", "3", "--seed", "2"]
     out = tmp_path / "out"
     assert speaking.main(["perplexity", *common, "--factors", "gold", "marginal", "--out", str(out)]) == 0
-    result = read_result(out / "perplexity-fake-gold-factors.json")
+    result = read_result(out / "perplexity" / "fake-gold-factors.json")
     assert result.count == 3 and result.seed == 2
     assert result.command == "python -m listenwell.evaluation.generate_replies perplexity fake"
     assert dict(result.conditions)["sample"] == Sampling(3, 2).wording(count(reader), 3)
-    assert (out / "perplexity-fake-factors-summed-over.json").is_file()
+    assert (out / "perplexity" / "fake-factors-summed-over.json").is_file()
     replies = ["replies", *common, "--factors", "gold", "--likelihood", "--out", str(out / "r")]
     assert speaking.main(replies) == 0
     assert len((out / "r" / "replies.jsonl").read_text().splitlines()) == 3
     assert speaking.main(["planning", *common, "--out", str(out / "p")]) == 0
-    assert read_result(out / "p" / "planning-fake.json").metric("cm_exact") == 100
+    assert read_result(out / "p" / "factor_prediction" / "fake.json").metric("cm_exact") == 100
     assert "perplexity a token: 2.718" in capsys.readouterr().out
     assert speaking.main([*replies, "--without", "ranker"]) == 1
     assert "is of a generator alone" in capsys.readouterr().err

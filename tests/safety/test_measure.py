@@ -82,7 +82,7 @@ def test_corpora_and_released_replies(samples, tmp_path):
     assert round(kept.metric("any"), 2) == figures["faults"]["any"]
     (baselines,) = samples.glob("peers/*mime*")
     assert "MIME greedy" in json.loads(run("peers", baselines, "--keep", tmp_path).stdout)["faults"]
-    assert {result.system for result in map(read_result, tmp_path.glob("*mime*.json"))} == {
+    assert {result.system for result in map(read_result, tmp_path.rglob("*mime*.json"))} == {
         "MIME greedy",
         "MIME beam",
         "MIME top-k",
