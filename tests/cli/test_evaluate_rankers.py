@@ -44,7 +44,7 @@ def test_a_ranker_is_measured_end_to_end(call, tmp_path):
     assert "EmpatheticDialogues: bi · empathetic_dialogues test · 100 replies" in shown
     assert f"{result.metric('R@1'):.2f}" in shown and "the true reply is ranked first of 100" in shown
     assert "sample: the first pool" in shown
-    assert done.stderr.strip() == f"Written to {WRITTEN.parent}."
+    assert done.stderr.strip() == f"Written to {WRITTEN.parent.parent}."
     assert str(tmp_path) not in WRITTEN.read_text()
     assert len(list(Path("runs/scores").rglob("*.npy"))) == 1
 
