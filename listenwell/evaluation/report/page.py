@@ -16,8 +16,8 @@ from listenwell.results.provenance import MARKS, read_known, row_marks
 from listenwell.results.store import Result, read_results
 
 HEADLINE, FOLDER, FIGURES = "results.md", "results", "figures"
-_FOLDED = frozenset({GROUPS["other"], "Published numbers"})
-"""Tables that are folded away: few readers need them."""
+_LONG = 30
+"""Tables with more rows than this are folded away, like those of counts and cost."""
 _SENTENCE = re.compile(r"(?<=[\w)])\. (?=[A-Z])")
 _HEAD = """# Results
 
@@ -154,7 +154,7 @@ def page_problems(folder: Path, docs: Path) -> list[str]:
 def settings_text(results: Sequence[Result]) -> str:
     """The settings of some rows, folded away: first those that all share, then each row's own."""
     shared = set.intersection(*(set(result.conditions) for result in results)) if len(results) > 1 else set()
-    lines = [f"<details><summary>Settings and commands of {len(results)} rows</summary>\n"]
+    lines = [f"<details><summary>{len(results)} rows</summary>\n"]
     if shared:
         lines += ["**Shared by all rows**\n", *_bullets(sorted(shared)), ""]
     for result in results:
@@ -182,7 +182,7 @@ def _escaped(text: str) -> str:
 
 def _table(grid: Grid, level: str, extra: str) -> str:
     body = f"{grid.markdown()}{extra}"
-    if grid.title in _FOLDED:
+    if grid.title == GROUPS["other"] or len(grid.rows) > _LONG:
         body = f"<details><summary>{len(grid.rows)} rows</summary>\n\n{body}\n</details>\n"
     return f"\n{level} {grid.title}\n\n{body}"
 
@@ -190,8 +190,8 @@ def _table(grid: Grid, level: str, extra: str) -> str:
 def _columns(results: Sequence[Result]) -> str:
     """What the headings mean that do not say it themselves, folded away."""
     names = dict.fromkeys(name for result in results for name, _ in result.metrics)
-    known = sorted((metric(name) for name in names), key=lambda one: list(GROUPS).index(one.group))
-    notes = dict.fromkeys(f"- **{one.label}**: {one.note}\n" for one in known if one.note)
+    known = sorted((metric(name) for name in names), key=lambda column: list(GROUPS).index(column.group))
+    notes = dict.fromkeys(f"- **{column.label}**: {column.note}\n" for column in known if column.note)
     if not notes:
         return ""
     return f"\n<details><summary>What the columns mean</summary>\n\n{''.join(notes)}\n</details>\n"

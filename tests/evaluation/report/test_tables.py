@@ -130,7 +130,7 @@ def test_settings_that_all_rows_share_stand_once():
         result("MIME", conditions=(("decoding", "greedy"), ("words", "their <own>"))),
     ]
     assert settings_text(rows).splitlines() == [
-        "<details><summary>Settings and commands of 2 rows</summary>",
+        "<details><summary>2 rows</summary>",
         *("", "**Shared by all rows**", "", "- decoding: greedy", ""),
         *("**MoEL**", ""),
         "- empathetic_dialogues test, data dddddddddddd, checkpoint cccccccccccc, seed 3",
