@@ -47,6 +47,8 @@ class Known:
     kind: str
     note: str
     files: frozenset[str]
+    same_replies: frozenset[str] = frozenset()
+    """Results of the same replies: sound by themselves, but marked too."""
 
 
 def problem_kinds(content: Mapping[str, Json]) -> list[str]:
@@ -74,7 +76,10 @@ def read_known(folder: Path) -> list[Known]:
     entries = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     if unknown := sorted(set(entries) - set(KINDS)):
         raise InputError(f"{file}: unknown kind {unknown[0]!r}.", f"Use one of {', '.join(KINDS)}.")
-    return [Known(kind, entry["note"], frozenset(entry["files"])) for kind, entry in entries.items()]
+    return [
+        Known(kind, entry["note"], frozenset(entry["files"]), frozenset(entry.get("same_replies", ())))
+        for kind, entry in entries.items()
+    ]
 
 
 def result_problems(folder: Path) -> list[str]:
@@ -102,7 +107,7 @@ def row_marks(folder: Path) -> dict[tuple[str, str], str]:
     """The footnote marks of rows with an accepted problem, by task and system."""
     marks: dict[tuple[str, str], str] = {}
     for known in read_known(folder):
-        for name in known.files:
+        for name in known.files | known.same_replies:
             result: Result = read_result(folder / name)
             key = (result.task, result.system)
             marks[key] = marks.get(key, "") + MARKS[known.kind]

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,9 +48,12 @@ def test_without_a_digest_only_settings_that_the_code_wrote_are_accepted(tmp_pat
 
 def test_known_problems_are_accepted_and_marked(tmp_path):
     write_result(result("abc-dirty"), tmp_path / "replies" / "x.json")
-    (tmp_path / FILE).write_text("changed_tree:\n  note: a note\n  files: [replies/x.json]\n")
+    sound = replace(result(), system="y")
+    write_result(sound, tmp_path / "replies" / "y.json")
+    entry = "changed_tree:\n  note: a note\n  files: [replies/x.json]\n  same_replies: [replies/y.json]\n"
+    (tmp_path / FILE).write_text(entry)
     assert result_problems(tmp_path) == []
-    assert row_marks(tmp_path) == {("replies", "x"): "¹"}
+    assert row_marks(tmp_path) == {("replies", "x"): "¹", ("replies", "y"): "¹"}
     write_result(result(), tmp_path / "replies" / "x.json")
     assert result_problems(tmp_path) == [f"results/{FILE}: replies/x.json is no longer changed_tree"]
     (tmp_path / FILE).write_text("odd:\n  note: a note\n  files: []\n")
