@@ -16,7 +16,7 @@ from typing import Any
 from reply_speed import CANDIDATES, add_model, keep, settings, talk
 
 from listenwell.dialogue import Reply
-from listenwell.evaluation.report.drawing import STYLE, need_matplotlib, save
+from listenwell.results.drawing import STYLE, need_matplotlib, save
 from listenwell.listener import Listener
 
 OUT = Path(__file__).parent / "results" / "growth.json"

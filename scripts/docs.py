@@ -1,7 +1,7 @@
 """Write docs/cli.md from the command line itself, and check that README and docs hold together.
 
-`--write` writes; `--check` fails where the page is old, a link leads nowhere, a command does not exist, or
-the results page disagrees with the result files.
+`--write` writes; `--check` fails where the page is old, a link leads nowhere, a command does not exist, a
+results page disagrees with the result files, or a result is refused (`listenwell results --check`).
 """
 
 import argparse
@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from listenwell.cli import app
 from listenwell.evaluation.report.page import page_problems
+from listenwell.results.provenance import result_problems
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "cli.md"
@@ -59,20 +60,21 @@ def _row(parameter: Any) -> str | None:  # noqa: ANN401
 
 def problems() -> list[str]:
     """What is wrong with the pages, one line each."""
-    found = []
+    lines = []
     if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != cli_page():
-        found.append("docs/cli.md is old: run `make docs`")
+        lines.append("docs/cli.md is old: run `make docs`")
     known = {path for path, _ in commands(get_command(app), ("listenwell",))}
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/results/*.md")]:
         text = page.read_text(encoding="utf-8")
         for link in _LINK.findall(text):
             if "://" not in link and not (page.parent / link).exists():
-                found.append(f"{page.name}: the link {link} leads nowhere")
+                lines.append(f"{page.name}: the link {link} leads nowhere")
         for words in _COMMAND.findall(text):
             called = ("listenwell", *words.split())
             if not any(called[: len(path)] == path for path in known if len(path) > 1):
-                found.append(f"{page.name}: there is no command `{' '.join(called)}`")
-    return found + page_problems(ROOT / "results", ROOT / "docs")
+                lines.append(f"{page.name}: there is no command `{' '.join(called)}`")
+    results = ROOT / "results"
+    return lines + result_problems(results) + page_problems(results, ROOT / "docs")
 
 
 if __name__ == "__main__":
@@ -82,6 +84,6 @@ if __name__ == "__main__":
     group.add_argument("--check", action="store_true")
     if parser.parse_args().write:
         PAGE.write_text(cli_page(), encoding="utf-8")
-    found = problems()
-    print("\n".join(found) or "docs: fine")
-    sys.exit(bool(found))
+    wrong = problems()
+    print("\n".join(wrong) or "docs: fine")
+    sys.exit(bool(wrong))

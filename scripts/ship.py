@@ -1,38 +1,55 @@
 """Put a trained checkpoint under listenwell/pretrained, with its model card.
 
 python scripts/ship.py annotators RUN/best      (card: docs/cards/annotators.md)
+python scripts/ship.py annotators               (writes the shipped checkpoint's card and sums anew)
 
-The card's line `{{figures}}` becomes a table of what results/ holds for the checkpoint, so that no figure is
-typed by hand. Weights are committed once, when they are final: history keeps every copy.
+The card's line `{{figures}}` becomes the tables of the checkpoint's results: no number is typed by hand.
+Weights are committed once, when they are final: history keeps every copy.
 """
 
 import argparse
 import re
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint, writing
 from listenwell.errors import CheckpointError, InputError, ListenwellError
-from listenwell.evaluation.report.tables import figure_grids, read_results
+from listenwell.evaluation.report.tables import figure_grids
 from listenwell.results.markdown import Grid
-from listenwell.results.store import Result
+from listenwell.results.metric_registry import GROUPS
+from listenwell.results.provenance import MARKS, read_known, row_marks
+from listenwell.results.store import read_results
 
 ROOT = Path(__file__).resolve().parents[1]
 CARD = "README.md"
-PLACE = "{{figures}}"
+TABLES = "{{figures}}"
+ROWS = {
+    "generator": "speaker",
+    "reward_model": "liking",
+    "reward_model_base": "liking_unvoiced",
+    "fasttext_emotion": "bag_emotion",
+}
+"""How older result files call a shipped checkpoint."""
 TEXTS = ("recipe.yaml", "config.json", "metrics.json", "result.json", "adapter_config.json")
-"""The files in which a run may have written where it was made."""
+"""The files in which a run may have written paths of the machine it ran on."""
 _PATH = re.compile(
     r"""(?:^|(?<=[\s"'=:,(\[]))(?:file://|/\w|/\.\w|~[\w.-]*/|[A-Za-z]:\\|[A-Za-z]:/(?!/))[^\s"',\])]*""",
     re.MULTILINE,
 )
-"""A path from the root, the home folder or a drive; not an address, not a mark that stands alone."""
+"""A path from the root, the home folder or a drive; not a URL, not a slash that stands alone."""
+_PART = re.compile(r" without |, \d+ contexts")
+"""Rows of ablations and samples: they are in docs/results, not on the card."""
 
 
 def ship(name: str, run: Path, root: Path = ROOT) -> Path:
-    """Copy a checkpoint and its card; returns the new folder."""
+    """Copy a checkpoint and write its card; returns the new folder.
+
+    Args:
+        name: of the folder under listenwell/pretrained, and of the card.
+        run: the checkpoint; the shipped folder itself is fine, its weights stay as they are.
+        root: the repository.
+    """
     saved = open_checkpoint(run)
     check_paths(saved)
     card = card_of(name, root)
@@ -46,45 +63,70 @@ def ship(name: str, run: Path, root: Path = ROOT) -> Path:
 
 
 def check_paths(saved: Checkpoint) -> None:
-    """Refuse a checkpoint that tells where on a machine it was made."""
+    """Refuse a checkpoint that holds a path of the machine it was trained on."""
     for file in TEXTS:
-        if file in saved.sums and (found := _PATH.search(saved.path(file).read_text(encoding="utf-8"))):
+        if file in saved.sums and (match := _PATH.search(saved.path(file).read_text(encoding="utf-8"))):
             raise CheckpointError(
-                f"{saved.folder / file} holds the absolute path {found[0]}.",
-                "Train with paths that begin where the command is run: others have no such folder.",
+                f"{saved.folder / file} holds the absolute path {match[0]}.",
+                "Train with relative paths: others have no such folder.",
             )
 
 
 def card_of(name: str, root: Path = ROOT) -> str:
-    """The model card with its figures put in."""
+    """The model card with its tables."""
     file = root / "docs" / "cards" / f"{name}.md"
     if not file.is_file():
-        raise InputError(f"There is no card {file}.", "Write it first: data, licence, figures, limits.")
+        raise InputError(
+            f"There is no card {file}.", "Write it first: data, licence, evaluation, limitations."
+        )
     text = file.read_text(encoding="utf-8")
-    if PLACE not in text:
-        raise InputError(f"{file} has no line {PLACE}.", "Put it where the figures belong.")
-    grids = figures(name, read_results(root / "results"))
+    if TABLES not in text:
+        raise InputError(f"{file} has no line {TABLES}.", "Put it where the tables belong.")
+    grids = tables(name, root / "results")
     if not grids:
         raise InputError(
             f"No result in {root / 'results'} belongs to {name}.",
             f"Measure it first: listenwell evaluate annotators (or rankers) … --system {name} --keep results",
         )
-    return text.replace(PLACE, "\n".join(f"**{grid.title}**\n\n{grid.markdown()}" for grid in grids))
+    body = "\n".join(f"**{grid.title}**\n\n{grid.markdown()}" for grid in grids)
+    notes = [
+        f"{MARKS[known.kind]} {known.note}"
+        for known in read_known(root / "results")
+        if MARKS[known.kind] in body
+    ]
+    return text.replace(TABLES, "\n".join([body, *notes]))
 
 
-def figures(name: str, results: Sequence[Result]) -> list[Grid]:
-    """The tables of the shipped rows alone, without the papers'."""
-    # A row's name may go on with whose factors it had.
-    own = [result for result in results if f"{result.system},".partition(f": {name},")[1]]
-    return [grid for task in dict.fromkeys(r.task for r in own) for grid in figure_grids(task, own, ())]
+def tables(name: str, folder: Path) -> list[Grid]:
+    """The tables of a shipped checkpoint's own rows, without published ones."""
+    endings = tuple(f": {known}," for known in {name, ROWS.get(name, name)})
+    # A row's name may go on with the factors it was given.
+    own = [
+        result
+        for result in read_results(folder)
+        if any(ending in f"{result.system}," for ending in endings) and not _PART.search(result.system)
+    ]
+    marks = row_marks(folder)
+    return [
+        grid
+        for task in dict.fromkeys(result.task for result in own)
+        for grid in figure_grids(task, own, (), marks)
+        if grid.title != GROUPS["other"]
+    ]
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", help="the folder's name, and the card's")
-    parser.add_argument("run", type=Path, help="the checkpoint's folder")
-    given = parser.parse_args()
+    parser.add_argument(
+        "run",
+        type=Path,
+        nargs="?",
+        help="the checkpoint's folder; by default the shipped one, for a new card",
+    )
+    options = parser.parse_args()
+    shipped = ROOT / "listenwell" / "pretrained" / options.name
     try:
-        print(f"shipped: {ship(given.name, given.run).relative_to(ROOT)}")
+        print(f"shipped: {ship(options.name, options.run or shipped).relative_to(ROOT)}")
     except ListenwellError as error:
         sys.exit(str(error))

@@ -12,7 +12,6 @@ from listenwell import checkpoint
 from listenwell.annotators.model import KIND, load_classifier, save_classifier, with_temperatures
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import CheckpointError, InputError
-from listenwell.evaluation.report.tables import read_results
 from listenwell.recipe import write_recipe
 from listenwell.results.store import Result, write_result
 from listenwell.training.recipe import DataRecipe, LoraRecipe
@@ -70,8 +69,8 @@ def test_what_is_shipped_is_whole_and_its_card_has_the_figures(tmp_path, root):
         assert saved.path(file).read_bytes() == (run / file).read_bytes()
     assert saved.path("README.md").read_text().split("\n") == [
         *("# Toy", "", "before", ""),
-        *("**Right answers**", ""),
-        "| system | who | n | accuracy (%) |",
+        *("**Accuracy and F1**", ""),
+        "| system | source | n | accuracy (%) |",
         "| --- | --- | ---: | ---: |",
         "| mood: toy | ours | 1,234 | 12.35 ± 0.68 |",
         *("", "", "after", ""),
@@ -151,7 +150,10 @@ def test_a_damaged_run_is_not_shipped(tmp_path, root):
 
 
 def test_there_are_shipped_checkpoints():
-    assert " ".join(SHIPPED) == "annotators bag_emotion crisis liking liking_unvoiced ranker reader speaker"
+    assert (
+        " ".join(SHIPPED)
+        == "annotators crisis fasttext_emotion generator ranker reward_model reward_model_base"
+    )
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -162,7 +164,7 @@ def test_the_shipped_names_no_place_on_a_machine(name):
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_figures_of_the_shipped_card_are_those_of_the_results(name):
     card = (ROOT / "listenwell" / "pretrained" / name / "README.md").read_text(encoding="utf-8")
-    grids = ship.figures(name, read_results(ROOT / "results"))
+    grids = ship.tables(name, ROOT / "results")
     assert grids
     for grid in grids:
         assert grid.markdown() in card, f"{grid.title}: ship {name} again"
@@ -232,3 +234,21 @@ def test_an_ear_can_be_calibrated_where_it_lies(classifier, tmp_path):
 def test_another_kind_of_checkpoint_is_refused(tmp_path):
     with pytest.raises(CheckpointError, match="not 'classifier'"):
         calibrate.calibrate(run_of(tmp_path), tmp_path / "out")
+
+
+def test_shipping_the_shipped_folder_writes_the_card_anew_and_keeps_the_weights(tmp_path, root):
+    target = ship.ship("toy", run_of(tmp_path), root)
+    weights = (target / "model.safetensors").read_bytes()
+    (root / "docs" / "cards" / "toy.md").write_text(CARD.replace("before", "changed"))
+    ship.ship("toy", target, root)
+    saved = open_checkpoint(target, "toy")
+    assert "changed" in saved.path("README.md").read_text()
+    assert saved.path("model.safetensors").read_bytes() == weights
+
+
+def test_a_card_marks_rows_with_a_known_problem(tmp_path, root):
+    (root / "results" / "KNOWN_PROBLEMS.yaml").write_text(
+        "no_commit:\n  note: nobody knows\n  files: [one.json]\n"
+    )
+    card = (ship.ship("toy", run_of(tmp_path), root) / "README.md").read_text()
+    assert "| mood: toy ³ |" in card and "³ nobody knows" in card

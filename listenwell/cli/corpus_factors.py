@@ -63,6 +63,7 @@ def factors(
     from listenwell.papers.corpus_analysis.factor_figures import CAPTIONS, draw
     from listenwell.papers.corpus_analysis.factor_page import page, shortened
     from listenwell.papers.corpus_analysis.factors import analyse
+    from listenwell.results.drawing import need_matplotlib
     from listenwell.serialization import dumps, indented
 
     need_matplotlib()  # before the long work

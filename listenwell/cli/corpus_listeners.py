@@ -46,10 +46,10 @@ def listeners(
 
     Example: listenwell corpus listeners empathetic_dialogues --split train
     """
-    from listenwell.evaluation.report.drawing import need_matplotlib
     from listenwell.files import written_whole
     from listenwell.papers.corpus_analysis.listener_figures import draw, finding
     from listenwell.papers.corpus_analysis.listeners import need_scikit_learn
+    from listenwell.results.drawing import need_matplotlib
     from listenwell.serialization import dumps, indented
 
     need_matplotlib()  # before the long work

@@ -1,4 +1,4 @@
-"""`listenwell results`: print the tables of all results and write them to the docs."""
+"""`listenwell results`: write the results pages and figures, or check them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +8,12 @@ import typer
 
 def results(
     check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; fail where the docs disagree with the results.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Write nothing; fail where pages or figures are out of date, and for results from changed, "
+            "mixed or unknown commits or with edited settings.",
+        ),
     ] = False,
     figures: Annotated[
         bool, typer.Option("--figures", help="Draw the figures as well, as SVG and PNG.")
@@ -16,31 +21,33 @@ def results(
     folder: Annotated[Path, typer.Option("--results", help="The folder with the result files.")] = Path(
         "results"
     ),
-    docs: Annotated[Path, typer.Option(help="The folder that gets results.md and figures/.")] = Path("docs"),
+    docs: Annotated[Path, typer.Option(help="The folder for results.md, results/ and figures/.")] = Path(
+        "docs"
+    ),
 ) -> None:
-    """Print one section a task: ours, the papers', the gap, the conditions, the command.
+    """Write docs/results.md and a page for each task from the result files, and print the headline table.
 
-    The same goes to docs/results.md, and with --figures the pictures to docs/figures.
+    With --figures, also draw the pictures in docs/figures.
     """
     from listenwell.cli.result_tables import grid_table
-    from listenwell.evaluation.report.page import page_problems, write_page
-    from listenwell.evaluation.report.tables import figure_grids, gap_grid, read_results, tasks
+    from listenwell.evaluation.report.figures import draw
+    from listenwell.evaluation.report.headline import headline_grid
+    from listenwell.evaluation.report.page import page_problems, write_pages
+    from listenwell.results.provenance import read_known, result_problems, row_marks
+    from listenwell.results.store import read_results
 
     if check:
-        if problems := page_problems(folder, docs):
+        if problems := result_problems(folder) + page_problems(folder, docs):
             typer.echo("\n".join(problems), err=True)
             raise typer.Exit(1)
-        typer.echo("results: docs and result files agree")
+        for known in read_known(folder):
+            typer.echo(f"known problem, {len(known.files)} results: {known.note}")
+        typer.echo("results: pages and result files agree")
         return
-    found = read_results(folder)
+    rows = read_results(folder)
     if figures:
-        from listenwell.evaluation.report.figures import draw
-
-        for file in draw(found, docs / "figures"):
+        for file in draw(rows, docs / "figures"):
             typer.echo(f"Drawn: {file}", err=True)
-    typer.echo(f"Written: {write_page(found, docs)}", err=True)
-    for task in tasks(found):
-        typer.echo(f"\n{task}")
-        for grid in (*figure_grids(task, found), gap_grid(task, found)):
-            if grid.rows:
-                grid_table(grid)
+    for file in write_pages(folder, docs):
+        typer.echo(f"Written: {file}", err=True)
+    grid_table(headline_grid(rows, row_marks(folder)))

@@ -1,1 +1,5 @@
-"""Result files: what a run measured, under which settings, and how it is read back."""
+"""Result files: what a run measured, with which settings, and how to load them as a table."""
+
+from listenwell.results.table import load
+
+__all__ = ["load"]

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Grid:
-    """A table: headings and rows of cells, ready to print."""
+    """A table: headings and rows of formatted cells."""
 
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numbers: frozenset[int] = field(default_factory=frozenset)
-    """Columns of figures, which are set to the right."""
+    """Columns of numbers, which are right-aligned."""
 
     def markdown(self) -> str:
         """The table in GitHub's Markdown, without its title."""
-        rule = ["---:" if place in self.numbers else "---" for place in range(len(self.columns))]
+        rule = ["---:" if index in self.numbers else "---" for index in range(len(self.columns))]
         return "\n".join(_line(cells) for cells in (self.columns, rule, *self.rows)) + "\n"
 
 

@@ -1,11 +1,13 @@
-"""The ledger: what was measured, on what, under which conditions, by which code.
+"""Result files: what was measured, on what, with which settings, by which code.
 
-Every number that stands in the docs comes from a result.json written here. Standard library only: training
-machines write results too.
+Every number in the docs comes from a result file written here.
 """
 
+import hashlib
+import json
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from pathlib import Path
 
 from listenwell.errors import InputError
 from listenwell.files import slug, written_whole
-from listenwell.serialization import Record, indented, pairs
+from listenwell.serialization import Json, Record, indented, pairs
 
 PACKAGES = (
     "listenwell",
@@ -34,6 +36,21 @@ PACKAGES = (
 )
 COMMIT = "LISTENWELL_COMMIT"
 """The environment variable that names the commit on a machine without git."""
+DIGEST = "digest"
+"""The key of a result file that holds the digest over all the others."""
+HUMAN, OURS = "human", "planned"
+"""How rows of human replies and of our own generator are called in result files."""
+FOLDERS = {
+    "ranking": "rankers",
+    "word by word": "word_level_rankers",
+    "reading": "pairwise_accuracy",
+    "judges": "rater_agreement",
+    "planning": "factor_prediction",
+    "realization": "plan_adherence",
+    "family": "comae",
+    "comae": "comae_sweep",
+}
+"""The folders of tasks whose name in result files is not what a reader would look for."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +73,7 @@ class Result(Record):
     units: tuple[tuple[str, str], ...] = ()
     """The unit of each metric, by its name."""
     conditions: tuple[tuple[str, str], ...] = ()
-    """Every switch that can move a number: factors, pool, decoding, sample, tokenizer, …"""
+    """Every setting that can change a number: factors, pool, decoding, sample, tokenizer, …"""
     seed: int | None = None
     checkpoint: str | None = None
     """sha256 over the model's files, where there is a model."""
@@ -75,12 +92,12 @@ class Result(Record):
         object.__setattr__(self, "versions", pairs("versions", self.versions, str))
 
     def metric(self, name: str) -> float | None:
-        """One of the figures, if it was measured."""
+        """A metric's value, if it was measured."""
         return dict(self.metrics).get(name)
 
 
 def environment() -> dict[str, object]:
-    """Versions, commit, machine and time, to be put into a Result: `Result(..., **surroundings())`."""
+    """Versions, commit, machine and time, to be put into a Result: `Result(..., **environment())`."""
     return {
         "versions": tuple(_versions().items()),
         "commit": _commit(),
@@ -91,41 +108,96 @@ def environment() -> dict[str, object]:
 
 
 def write_result(result: Result, file: Path) -> None:
-    """Write a result.json, indented for people to read."""
+    """Write a result file, indented for people to read, with a digest that shows later edits."""
+    content = result.to_dict()
     with written_whole(file) as out:
-        out.write(indented(result.to_dict()).encode())
+        out.write(indented(content | {DIGEST: digest(content)}).encode())
 
 
 def read_result(file: Path) -> Result:
-    """Read a result.json."""
+    """Read a result file."""
     try:
-        return Result.from_json(file.read_bytes())
+        content = json.loads(file.read_bytes())
+        if isinstance(content, dict):
+            content.pop(DIGEST, None)
+        return Result.from_dict(content)
+    except ValueError as error:
+        raise InputError(f"{file}: this is not JSON: {error}.", "Measure it again.") from None
     except InputError as error:
         raise InputError(f"{file}: {error.problem}", error.advice) from None
 
 
+def digest(content: Mapping[str, Json]) -> str:
+    """sha256 over a result's fields, whatever their order; the digest itself is left out."""
+    fields = {name: value for name, value in content.items() if name != DIGEST}
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def result_files(folder: Path) -> list[Path]:
+    """The result files of a folder, one folder a task; files of the older flat layout are found too."""
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}.", "Run this where it is, or name it with --results.")
+    return sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])
+
+
+def read_results(folder: Path) -> list[Result]:
+    """Every result of a folder by task: ours first, then baselines, then people."""
+    results = [read_result(file) for file in result_files(folder)]
+    ranks = ("ours", "baseline", "people")
+    return sorted(
+        results, key=lambda result: (result.task, ranks.index(source(result)), natural_order(result.system))
+    )
+
+
+def source(result: Result) -> str:
+    """Whose replies or predictions a row holds: "ours", "baseline" or "people"."""
+    # The reply filter has no model of its own: its rows of our generators are known by their names.
+    if result.checkpoint or result.system.startswith(OURS):
+        return "ours"
+    return "people" if result.system.partition(",")[0] == HUMAN else "baseline"
+
+
+def natural_order(name: str) -> list[tuple[int, str]]:
+    """A sort key that ignores case and orders numbers by their size: 2 before 10."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+def file_name(result: Result) -> str:
+    """A result's path in a results folder: TASK/SYSTEM.json.
+
+    Arrows and bars are spelled out, so that CM → DA and CM ‖ DA are two files.
+    """
+    spelled = result.system.replace("→", " to ").replace("‖", " and ").replace("+", " plus ")
+    return f"{task_folder(result.task)}/{slug(spelled)}.json"
+
+
+def task_folder(task: str) -> str:
+    """The folder of a task's results."""
+    return FOLDERS.get(task) or slug(task).replace("-", "_")
+
+
 def _versions() -> Mapping[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _commit() -> str:
-    """The commit of the source this runs from, marked where files were changed.
+    """The commit of the running source, marked "-dirty" where files were changed.
 
-    Where git gives none (a GPU machine that got the files alone), it is what the environment variable
-    LISTENWELL_COMMIT says, such as `git describe --always --dirty` gave it where the files came from; else
-    empty.
+    Without git or outside of a repository, as on a GPU host, it is the value of the environment variable
+    LISTENWELL_COMMIT (the output of `git describe --always --dirty` where the files came from), or empty.
     """
     return _described() or os.environ.get(COMMIT, "").strip()
 
 
 def _described() -> str:
-    """What git says of the source's commit; empty without git or outside of a repository."""
+    """The output of `git describe`; empty without git or outside of a repository."""
     root = Path(__file__).resolve().parents[2]
     try:
         run = subprocess.run(
@@ -155,28 +227,22 @@ def _cores() -> int:
 
 
 def _command(arguments: list[str]) -> str:
-    """The command line as a user would type it: no place on this machine, quoted for a shell."""
+    """The command line as a user would type it: without paths of this machine, quoted for a shell."""
     program = _program(arguments[0]) if arguments else "listenwell"
-    return shlex.join([*program.split(), *map(_without_place, arguments[1:])])
+    return shlex.join([*program.split(), *map(_without_folder, arguments[1:])])
 
 
 def _program(file: str) -> str:
-    """What a file of the package is called by; `listenwell` for any other."""
+    """How a file of the package is run; `listenwell` for any other."""
     root = Path(__file__).parents[2]
-    place = Path(file).resolve()
-    if place.suffix != ".py" or not place.is_relative_to(root / "listenwell"):
+    path = Path(file).resolve()
+    if path.suffix != ".py" or not path.is_relative_to(root / "listenwell"):
         return "listenwell"
-    parts = place.relative_to(root).with_suffix("").parts
+    parts = path.relative_to(root).with_suffix("").parts
     return f"python -m {'.'.join(parts[:-1] if parts[-1] == '__main__' else parts)}"
 
 
-def _without_place(argument: str) -> str:
+def _without_folder(argument: str) -> str:
     """An absolute path as the name alone, also after `--option=`."""
     option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
     return f"{option}{equals}{Path(value).name}" if Path(value).is_absolute() else argument
-
-
-def file_name(result: Result) -> str:
-    """The name of a row's file; arrows and bars are spelled out, so that CM → DA and CM ‖ DA are two."""
-    spelled = result.system.replace("→", " to ").replace("‖", " and ").replace("+", " plus ")
-    return f"{slug(result.task)}-{slug(spelled)}.json"

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from listenwell.files import hash_files, sha256, slug
-from listenwell.results.store import Result, environment, write_result
+from listenwell.files import hash_files, sha256
+from listenwell.results.store import Result, environment, file_name, write_result
 from listenwell.safety import crisis
 from listenwell.safety.head import SHIPPED
 from listenwell.safety.replies import FILE, REASONS, fault_rates
@@ -37,7 +37,7 @@ def keep_crisis(figures: Mapping[str, Json], file: Path, folder: Path) -> None:
             **_percentages(metrics),
             **_around(f"list {file.name} --keep {folder.name}"),
         )
-        write_result(result, folder / f"safety-crisis-{slug(part)}.json")
+        write_result(result, folder / file_name(result))
 
 
 def keep_replies(
@@ -64,7 +64,7 @@ def keep_replies(
             **_percentages(fault_rates(replies)),
             **_around(f"{command} --keep {folder.name}"),
         )
-        write_result(result, folder / f"safety-replies-{slug(system)}.json")
+        write_result(result, folder / file_name(result))
 
 
 def _percentages(metrics: Mapping[str, float]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tests.rankers.many_talks import write_talks
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 from tests.tiny import keep_ear, tiny_ear
 
-WRITTEN = Path("runs/evaluate/rankers-empathetic_dialogues-test/ranking-empatheticdialogues-bi.json")
+WRITTEN = Path("runs/evaluate/rankers-empathetic_dialogues-test/rankers/empatheticdialogues-bi.json")
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def test_a_ranker_is_measured_end_to_end(call, tmp_path):
     assert result.command == "listenwell evaluate rankers --ranker a --limit 1"
     shown = " ".join(done.stdout.split())
     assert "EmpatheticDialogues: bi · empathetic_dialogues test · 100 replies" in shown
-    assert f"{result.metric('R@1'):.2f}" in shown and "the true reply is the first among 100" in shown
+    assert f"{result.metric('R@1'):.2f}" in shown and "the true reply is ranked first of 100" in shown
     assert "sample: the first pool" in shown
-    assert done.stderr.strip() == f"Written to {WRITTEN.parent}."
+    assert done.stderr.strip() == f"Written to {WRITTEN.parent.parent}."
     assert str(tmp_path) not in WRITTEN.read_text()
     assert len(list(Path("runs/scores").rglob("*.npy"))) == 1
 
@@ -72,7 +72,7 @@ def test_seeds_are_one_row_that_can_be_named_and_kept(call):
     ]
     done = call("evaluate", "rankers", *options, "--json")
     assert done.exit_code == 0, done.exception
-    name = "ranking-empatheticdialogues-bi-encoder.json"
+    name = "rankers/empatheticdialogues-bi-encoder.json"
     result = read_result(Path("results") / name)
     assert read_result(Path("here") / name) == result
     assert json.loads(done.stdout)["metrics"] == dict(result.metrics)

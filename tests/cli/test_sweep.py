@@ -23,11 +23,11 @@ def test_a_study_is_run_and_gathered(file, tmp_path):
     done = sweep(file, "--parallel", 2)
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [
-        "Written: results/topic-4-numbers.json",
-        "Written: results/topic-8-numbers.json",
+        "Written: results/topic/4-numbers.json",
+        "Written: results/topic/8-numbers.json",
     ]
     assert "[4/4] sizes: " in done.stderr and "study: 4 finished\n" in done.stderr
-    result = read_result(tmp_path / "results" / "topic-8-numbers.json")
+    result = read_result(tmp_path / "results" / "topic" / "8-numbers.json")
     assert (result.metric("accuracy"), dict(result.conditions)["seeds"]) == (15.0, "1, 2")
     assert (tmp_path / "runs" / "sizes" / "8-numbers-seed2" / "result.json").is_file()
 
@@ -35,7 +35,7 @@ def test_a_study_is_run_and_gathered(file, tmp_path):
 def test_one_row_is_run_and_gathered_alone(file, tmp_path):
     done = sweep(file, "--only", "8 numbers", "--results", "kept")
     assert done.exit_code == 0
-    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["topic-8-numbers.json"]
+    assert [path.name for path in (tmp_path / "kept" / "topic").iterdir()] == ["8-numbers.json"]
 
 
 def test_after_a_failure_nothing_is_gathered_unless_a_part_is_wanted(file, tmp_path, monkeypatch):
@@ -46,7 +46,7 @@ def test_after_a_failure_nothing_is_gathered_unless_a_part_is_wanted(file, tmp_p
     assert "\x1b" not in done.stderr
     done = sweep(file, "--partial")
     assert done.exit_code == 1
-    assert done.stdout == "Written: results/topic-8-numbers.json\n"
+    assert done.stdout == "Written: results/topic/8-numbers.json\n"
     assert "missing: sizes: 4 numbers, seed 1, 2" in done.stderr
 
 
@@ -67,7 +67,7 @@ def test_a_rehearsal_is_gathered_only_where_it_is_told_to(file, tmp_path):
     assert not (tmp_path / "results").exists()
     assert (tmp_path / "runs" / "sizes-limit3").is_dir() and not (tmp_path / "runs" / "sizes").exists()
     assert sweep(file, "--limit", 3, "--results", "tried").exit_code == 0
-    assert len(list((tmp_path / "tried").iterdir())) == 2
+    assert len(list((tmp_path / "tried" / "topic").iterdir())) == 2
 
 
 def test_when_the_time_is_up_the_exit_code_says_so(file, monkeypatch):

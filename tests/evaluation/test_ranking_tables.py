@@ -1,9 +1,8 @@
-from listenwell.evaluation.report.tables import GROUPS, figure_grids, gap_grid, in_order
+from listenwell.evaluation.report.tables import figure_grids, gap_grid
 from listenwell.results.markdown import Grid
-from listenwell.results.metric_registry import METRICS, metric, units
-from listenwell.results.published import PUBLISHED
-from listenwell.results.published_number import Published
-from listenwell.results.store import Result
+from listenwell.results.metric_registry import GROUPS, METRICS, metric, units
+from listenwell.results.published import PUBLISHED, Published
+from listenwell.results.store import Result, natural_order
 
 
 def ranked(system, task="ranking", **metrics):
@@ -76,18 +75,18 @@ def test_ranking_tables_have_titles_and_their_columns():
     hard = ranked("PEC: CoBERT", **{"R@1": 50.0, "R@1 unshuffled": 30.0, "time_ratio": 2.0})
     grids = {grid.title: grid for grid in figure_grids("ranking", [hard], ())}
     assert list(grids) == [
-        "Finding the true reply among 100 (shuffled pool)",
-        "The same among neighbours (unshuffled pool, harder)",
-        "What a ranker costs",
+        "The true reply among 100 (shuffled pool)",
+        "The true reply among its neighbours (unshuffled pool, harder)",
+        "Cost of a ranker",
     ]
-    assert grids["What a ranker costs"].columns[-1] == "time (×)"
+    assert grids["Cost of a ranker"].columns[-1] == "time (×)"
     assert {METRICS[name].group for name in METRICS} <= set(GROUPS)
     assert METRICS["time_ratio"].better == METRICS["memory_ratio"].better == "lower"
 
 
 def test_numbers_in_names_are_sorted_by_size():
     names = ["20 sentences", "2 sentences", "10 Sentences", "a", "0 sentences"]
-    assert sorted(names, key=in_order) == ["0 sentences", "2 sentences", "10 Sentences", "20 sentences", "a"]
+    assert sorted(names, key=natural_order) == ["0 sentences", "2 sentences", "10 Sentences", "20 sentences", "a"]
 
 
 def test_rows_without_a_corpus_keep_their_order_before_the_papers():

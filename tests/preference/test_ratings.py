@@ -193,13 +193,13 @@ def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch, capsys):
     rate(folder, Key.from_json((folder / KEY).read_bytes()), lambda entry, shown: (3, 3, 3, 4))
     figures = ["figures", str(folder), "--raters", "us", "--keep", str(kept)]
     assert main(figures) == 0
-    assert read_result(kept / "ratings-ours.json").metric("level") == 100
+    assert read_result(kept / "ratings" / "ours.json").metric("level") == 100
     (tmp_path / "run.json").write_text('{"checkpoint": "abc"}')
     assert main([*figures, "--ours", f"ours={tmp_path}"]) == 0
-    assert read_result(kept / "ratings-ours.json").checkpoint == "abc"
-    assert not (kept / "ratings-people-of-another-day.json").exists()
+    assert read_result(kept / "ratings" / "ours.json").checkpoint == "abc"
+    assert not (kept / "ratings/people-of-another-day.json").exists()
     assert main([*figures, "--people", "people of another day"]) == 0
-    assert read_result(kept / "ratings-people-of-another-day.json").metric("rated_overall") == 4
+    assert read_result(kept / "ratings/people-of-another-day.json").metric("rated_overall") == 4
     assert main([*figures, "--ours", "ours=nowhere"]) == 1
     assert main(["sheets", str(folder), "ours"]) == 1
     assert "NAME=FILE" in capsys.readouterr().err

@@ -48,7 +48,7 @@ def test_the_command_writes_json(tmp_path):
     file.write_text("\n".join(one.to_json() for one in SENTENCES), encoding="utf-8")
     figures = json.loads(run("list", file, "--keep", tmp_path / "results").stdout)["figures"]
     assert figures["all"]["recall"] == 66.67
-    kept = {result.split: result for result in map(read_result, (tmp_path / "results").glob("*.json"))}
+    kept = {result.split: result for result in map(read_result, (tmp_path / "results").rglob("*.json"))}
     assert set(kept) == set(figures)
     assert kept["all"].count == 5 and kept["held out"].metric("recall") == 0
     assert kept["all"].metric("recall") == pytest.approx(200 / 3)
@@ -72,7 +72,7 @@ def test_corpora_and_released_replies(samples, tmp_path):
     assert figures["replies"] >= figures["alarms"]["texts"] > 0
     assert set(figures["faults"]) > {"insult", "any"}
     assert set(figures["filtered"]) == {"human"}
-    kept = read_result(tmp_path / "safety-replies-human.json")
+    kept = read_result(tmp_path / "reply_filter" / "human.json")
     assert (kept.task, kept.corpus, kept.split, kept.count) == (
         "reply_filter",
         "epitome",
@@ -82,12 +82,12 @@ def test_corpora_and_released_replies(samples, tmp_path):
     assert round(kept.metric("any"), 2) == figures["faults"]["any"]
     (baselines,) = samples.glob("peers/*mime*")
     assert "MIME greedy" in json.loads(run("peers", baselines, "--keep", tmp_path).stdout)["faults"]
-    assert {result.system for result in map(read_result, tmp_path.glob("*mime*.json"))} == {
+    assert {result.system for result in map(read_result, tmp_path.rglob("*mime*.json"))} == {
         "MIME greedy",
         "MIME beam",
         "MIME top-k",
     }
-    assert read_result(tmp_path / "safety-replies-human.json") == kept  # people's own are the corpus's
+    assert read_result(tmp_path / "reply_filter" / "human.json") == kept  # people's own are the corpus's
     assert "no conversations" in run("corpus", "goemotions", "train").stderr
 
 
@@ -103,7 +103,7 @@ def test_what_a_listener_said_and_proposed(tmp_path):
     made = run("replies", file, "--keep", tmp_path / "kept")
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["faults"]["ours"]["any"] == 0
-    result = read_result(tmp_path / "kept" / "safety-replies-ours-all-candidates.json")
+    result = read_result(tmp_path / "kept" / "reply_filter" / "ours-all-candidates.json")
     assert (result.count, dict(result.metrics)["any"], result.split) == (2, 50, "test")
     assert str(tmp_path) not in result.command
     file.write_text("nothing\n")

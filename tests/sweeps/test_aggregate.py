@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from listenwell.errors import InputError, RecipeError
-from listenwell.evaluation.report.tables import condition_grid, figure_grids, read_results
+from listenwell.evaluation.report.page import settings_text
+from listenwell.evaluation.report.tables import figure_grids
 from listenwell.recipe import write_recipe
-from listenwell.results.store import read_result, write_result
+from listenwell.results.store import read_result, read_results, write_result
 from listenwell.sweeps.aggregate import aggregate, row_result
 from listenwell.sweeps.grid import read_plans
 from tests.training.study_helpers import SWEEP, finish, made_up, write_study
@@ -51,8 +52,7 @@ def test_the_page_shows_what_was_gathered(plan, tmp_path):
     results = read_results(tmp_path / "results")
     grid = figure_grids("topic", results, ())[0]
     assert grid.rows[0] == ("4 numbers", "ours", "3", "12.00 ± 2.83")
-    row = condition_grid("topic", results).rows[0]
-    assert "seeds: 1, 2" in row[2] and row[3] == "–"
+    assert "- seeds: 1, 2\n" in settings_text(results)
 
 
 def test_the_study_names_the_table(tmp_path):
@@ -60,7 +60,7 @@ def test_the_study_names_the_table(tmp_path):
     (plan,) = read_plans([file], tmp_path / "runs")
     finish_all(plan)
     (written,) = aggregate([plan], tmp_path / "results", ["8 numbers"]).files
-    assert written.name == "bag-sizes-8-numbers.json"
+    assert written.relative_to(tmp_path / "results").as_posix() == "bag_sizes/8-numbers.json"
     assert read_result(written).task == "bag sizes"
 
 

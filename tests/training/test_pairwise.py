@@ -74,7 +74,7 @@ def test_a_reader_is_measured_on_pairs_beside_any_other_ranker(recipe, tmp_path,
         str(tmp_path / "kept"),
     ]
     assert reading.main([*arguments, "--system", "a reader", "--corpus", "mine", "--split", "valid"]) == 0
-    (file,) = (tmp_path / "kept").glob("*.json")
+    (file,) = (tmp_path / "kept").rglob("*.json")
     found = json.loads(file.read_text())
     assert (found["task"], found["system"], found["count"]) == ("reading", "a reader", 40)
     assert (found["corpus"], found["split"]) == ("mine", "valid")

@@ -1,76 +1,99 @@
-"""What each part of the listener is worth: the same replies without it, beside the whole listener's.
+"""The ablation table: the listener without a stage or reranking feature, beside the whole listener.
 
-A row of this table is a listener with places or judges switched off; its name and its conditions say which.
-Where raters read the same replies, what they said stands there too.
+A row's name and settings say what was switched off. Where raters rated the same replies, their ratings stand
+there too.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from listenwell.evaluation.report.names import display_name, feature_names
+from listenwell.evaluation.report.tables import Marks, row_name
 from listenwell.preference.ratings import RATINGS
 from listenwell.results.markdown import Grid
-from listenwell.results.metric_registry import METRICS, Metric
+from listenwell.results.metric_registry import METRICS
 from listenwell.results.store import Result
 
 ABLATIONS = "ablations"
 OFF = "switched off"
 _WHOLE = "nothing: the whole listener"
-SHOWN = (
+_REPLIES = (
     "distinct_replies",
     "distinct_2",
     "stock_phrases",
     "sorry_to_hear",
-    "er_level",
-    "ip_level",
-    "ex_level",
-    "invented_life",
     "sentence_similarity",
     "rouge_l",
     "length",
-    "rated_overall",
-    "preferred",
 )
-"""Figures in which a listener's parts can be seen."""
+_EMPATHY = ("er_level", "ip_level", "ex_level", "invented_life", "rated_overall", "preferred")
+SHOWN = (*_REPLIES, *_EMPATHY)
+"""The metrics of the ablation tables."""
 
 
-def ablation_grid(results: Sequence[Result]) -> Grid:
-    """A row for each thing switched off, and how far each figure moves from the whole listener's.
+def ablation_grids(results: Sequence[Result], marks: Marks | None = None) -> list[Grid]:
+    """A row for each ablation with its differences from the whole listener, in two tables.
 
-    The whole listener is the row of replies by the same system; a difference stands only where both answered
-    the same contexts with the same seed.
+    The whole listener is the same system's row of replies; a difference stands only where both answered the
+    same contexts with the same seed.
     """
+    pairs = _with_wholes(results)
+    return [
+        Grid(title, *_table(pairs, names, marks), frozenset(range(2, 3 + len(names))))
+        for title, names in (
+            ("Diversity, overlap and length", _REPLIES),
+            ("Empathy and ratings", _EMPATHY),
+        )
+        if pairs
+    ]
+
+
+def model_ablations(results: Sequence[Result]) -> list[Result]:
+    """The ablations of a model's own parts, such as CoBERT without a hop."""
+    return [result for result in results if result.task == ABLATIONS and OFF not in dict(result.conditions)]
+
+
+def _with_wholes(results: Sequence[Result]) -> list[tuple[Result, Result | None]]:
+    """Each ablated row with the whole listener's, both with their ratings."""
     rated = {result.system: result for result in results if result.task == RATINGS}
     wholes = {
         result.system: _with_ratings(result, rated, result.system)
         for result in results
         if result.task == "replies"
     }
+    pairs = []
+    for result in results:
+        off = dict(result.conditions).get(OFF)
+        if result.task == ABLATIONS and off is not None:
+            system = result.system.removesuffix(f" without {off}")
+            pairs.append((_with_ratings(result, rated, system), wholes.get(system)))
+    return pairs
+
+
+def _table(
+    pairs: Sequence[tuple[Result, Result | None]], names: Sequence[str], marks: Marks | None
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
     rows: list[tuple[str, ...]] = []
     shown: list[Result] = []
-    for found in (one for one in results if one.task == ABLATIONS and OFF in dict(one.conditions)):
-        off = dict(found.conditions)[OFF]
-        system = found.system.removesuffix(f" without {off}")
-        result, whole = _with_ratings(found, rated, system), wholes.get(system)
+    for result, whole in pairs:
+        off = dict(result.conditions)[OFF]
+        system = display_name(result.system.removesuffix(f" without {off}"))
         if whole is not None and whole not in shown:
             shown.append(whole)
-            rows.append((system, _WHOLE, f"{whole.count:,}", *(_cell(name, whole, None) for name in SHOWN)))
+            cells = (_cell(name, whole, None) for name in names)
+            rows.append((row_name(whole, marks), _WHOLE, f"{whole.count:,}", *cells))
         same = whole if whole is not None and _sample(whole) == _sample(result) else None
-        rows.append((system, off, f"{result.count:,}", *(_cell(name, result, same) for name in SHOWN)))
-    headings = ("system", "switched off", "n", *(_heading(METRICS[name]) for name in SHOWN))
-    return Grid("What each part is worth", headings, tuple(rows), frozenset(range(2, len(headings))))
-
-
-def of_models(results: Sequence[Result]) -> list[Result]:
-    """Those rows that are of a model without a part of its own, such as CoBERT without a hop."""
-    return [one for one in results if one.task == ABLATIONS and OFF not in dict(one.conditions)]
+        cells = (_cell(name, result, same) for name in names)
+        rows.append((system, feature_names(off), f"{result.count:,}", *cells))
+    return ("system", OFF, "n", *(METRICS[name].heading for name in names)), tuple(rows)
 
 
 def _with_ratings(result: Result, rated: Mapping[str, Result], whole: str) -> Result:
-    """The row with what raters said, where its replies stood on the same sheets as the whole listener's."""
-    mine, theirs = rated.get(result.system), rated.get(whole)
-    if mine is None or theirs is None or mine.data != theirs.data:
+    """The row with its ratings, where its replies stood on the same sheets as the whole listener's."""
+    own, reference = rated.get(result.system), rated.get(whole)
+    if own is None or reference is None or own.data != reference.data:
         return result
-    return replace(result, metrics=(*result.metrics, *mine.metrics))
+    return replace(result, metrics=(*result.metrics, *own.metrics))
 
 
 def _sample(result: Result) -> tuple[object, ...]:
@@ -84,7 +107,3 @@ def _cell(name: str, result: Result, whole: Result | None) -> str:
         return kind.show(value)
     change = kind.show(round(value - base, kind.decimals) + 0.0)
     return f"{kind.show(value)} ({change if change.startswith('−') else f'+{change}'})"
-
-
-def _heading(kind: Metric) -> str:
-    return f"{kind.label} (%)" if kind.unit == "percent" else kind.label

@@ -1,198 +1,218 @@
-"""The figures of the rankers: R@1 by corpus, by persona sentences, by swapped share, and across corpora.
+"""PEC's Table 8, Figure 3 and Table 6 (Zhong et al. 2020) with our data.
 
-The first is drawn here, the others in `ranking_study_figures`. matplotlib is imported when something is
-drawn, not before.
+What persona sentences add, whether they add more in empathetic conversations, and how a ranker does on a
+corpus it was not trained on.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from listenwell.evaluation.report.ranking_study_figures import (
-    ELSEWHERE,
-    METRIC,
-    OURS,
-    PAPER,
-    SENTENCES,
-    SWAPPED,
-    TRAINED,
-    across_corpora,
-    by_sentences,
-    by_share,
-    r_at_1,
-    spread_of,
-)
+from listenwell.corpora.sources import TITLES
+from listenwell.results.drawing import BLUE, GREEN, SKY, VERMILION
 from listenwell.results.published import PUBLISHED
-from listenwell.results.published_ranking import PERSONA_SENTENCES, RANKING, SWAPPED_SHARE, TRANSFER
 from listenwell.results.store import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-_COLUMNS = 2
-"""Corpora side by side."""
-_ROOM = 7
-"""A bar so long, in percent, holds its own figure."""
+R_AT_1, ELSEWHERE, TRAINED = "R@1", "R@1 on ", "trained on "
+SENTENCES = re.compile(r"(?:.*: )?(\d+) sentences?(, together)?")
+SWAPPED = re.compile(r"(\d+) ?% swapped, (\d+) sentences?")
+Point = tuple[int, float, float]
+"""Where a point stands: across, up, and its spread over seeds."""
 
 
-@dataclass(frozen=True)
-class RankingFigure:
-    """A picture of one of the rankers' tables: its file's name, what it shows, and how it is drawn."""
-
-    name: str
-    caption: str
-    task: str
-    shows: Callable[[Result], bool]
-    """Whether a row of the table belongs into it."""
-    canvas: "Callable[[Sequence[Result]], Canvas]"
-
-    def rows(self, results: Sequence[Result]) -> list[Result]:
-        """The rows that it shows."""
-        return [result for result in results if result.task == self.task and self.shows(result)]
-
-    def digest(self, results: Sequence[Result]) -> str:
-        """A sum over all that is drawn; it is written into the files."""
-        drawn = [
-            [row.system, row.corpus, *(_of_figure(row.metrics), _of_figure(row.spreads))]
-            for row in self.rows(results)
-        ]
-        papers = [(entry.system, entry.metric, entry.value) for entry in PUBLISHED if entry.task == self.task]
-        return hashlib.sha256(json.dumps([self.caption, drawn, papers]).encode()).hexdigest()[:16]
-
-
-def _of_figure(values: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    return [(name, value) for name, value in values if name == METRIC or name.startswith(ELSEWHERE)]
-
-
-def papers_beside(row: Result) -> list[tuple[float, bool]]:
-    """What papers print as R@1 of the same system, and whether on the same corpus.
-
-    A test split counts before a validation split.
-    """
-    corpus, _, _ = row.system.partition(": ")
-    found = [
-        (entry.value, entry.system.partition(": ")[0])
-        for entry in PUBLISHED
-        if entry.task == RANKING and entry.metric == METRIC and row.system in (entry.beside, entry.system)
-    ]
-    tested = [(value, where) for value, where in found if "validation" not in where]
-    return [(value, where == corpus) for value, where in tested or found]
-
-
-def by_corpus(rows: Sequence[Result]) -> "Canvas":
-    """A panel a corpus, a bar a ranker with its spread over seeds, a mark for each paper; the best first."""
+def by_sentences(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
+    """R@1 against the number of persona sentences: ours, ours with the joint encoder, and the paper's."""
     from matplotlib.figure import Figure as Canvas
 
-    corpora: dict[str, list[Result]] = {}
-    for row in sorted(rows, key=lambda row: (-r_at_1(row), row.system)):
-        corpora.setdefault(row.system.partition(": ")[0], []).append(row)
-    names = sorted(corpora)
-    columns = min(_COLUMNS, len(names))
-    lines = [
-        max(len(corpora[name]) for name in names[at : at + columns]) for at in range(0, len(names), columns)
+    (name,) = metrics
+    ours, joint = [], []
+    for row in rows:
+        count, is_joint = _sentences(row.system)
+        point = (count, row.metric(name) or 0.0, dict(row.spreads).get(name, 0.0))
+        if not is_joint:
+            ours.append(point)
+        if is_joint or not count:  # without a persona both are the same model
+            joint.append(point)
+    paper = [
+        (_sentences(entry.system)[0], entry.value, 0.0)
+        for entry in PUBLISHED
+        if (entry.task, entry.metric) == ("persona sentences", name)
     ]
-    height = sum(0.36 * count + 0.75 for count in lines) + 0.5
-    canvas = Canvas(figsize=(5.4 * columns + 1, height), layout="constrained")
-    ratios = [count + 1.5 for count in lines]
-    panels = canvas.subplots(len(lines), columns, squeeze=False, height_ratios=ratios).ravel()
-    shown = [r_at_1(row) + spread_of(row) for row in rows]
-    shown += [value for row in rows for value, _ in papers_beside(row)]
-    for number, (panel, name) in enumerate(zip(panels, names, strict=False)):
-        _bars(panel, name, corpora[name])
-        panel.set_xlim(0, 1.1 * max(shown))
-        panel.set_ylim(lines[number // columns] - 0.4, -0.6)  # bars of one width, however many there are
-    for panel in panels[len(names) :]:
-        panel.set_axis_off()
-    _paper_legend(canvas, {same for row in rows for _, same in papers_beside(row)})
+    corpus = _corpus(rows[0])
+    lines = [
+        (f"ours, {corpus}", ours, BLUE, "o-", -15),
+        (f"ours with joint hop 0, {corpus}", joint, GREEN, "s-", 7),
+        ("CoBERT's paper, PEC, validation", paper, VERMILION, "D--", 7),
+    ]
+    canvas = Canvas(figsize=(7.5, 4.4), layout="constrained")
+    panel = canvas.subplots()
+    for label, points, colour, style, shift in lines:
+        if any(count for count, _, _ in points):
+            _line(panel, sorted(points), label, colour, style)
+            for x, y, _ in sorted(points)[points is joint :]:
+                _number(panel, f"{y:.1f}", (x, y), shift, colour)
+    panel.set_xticks(sorted({x for _, points, *_ in lines for x, _, _ in points}))
+    panel.margins(x=0.06, y=0.14)
+    _finish(panel, "persona sentences")
+    canvas.legend(loc="outside lower center", ncols=2, frameon=False)
     return canvas
 
 
-def _bars(panel: "Axes", corpus: str, rows: Sequence[Result]) -> None:
-    for place, row in enumerate(rows):
-        value, spread = r_at_1(row), spread_of(row)
-        panel.barh(place, value, color=OURS, height=0.7)
-        if spread:
-            panel.errorbar(value, place, xerr=spread, ecolor="#222222", capsize=3, zorder=4)
-        inside = value > _ROOM  # a shorter bar has its figure after its end
-        panel.annotate(
-            f"{value:.1f}",
-            (0 if inside else value + spread, place),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color="white" if inside else "black",
+def by_share(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
+    """PEC's Figure 3: R@1 with and without persona against the share swapped, the difference shaded."""
+    from matplotlib.figure import Figure as Canvas
+
+    names = _measured(rows)
+    most = max(_share(row)[1] for row in rows)
+    canvas = Canvas(figsize=(4.6 * len(names) + 0.6, 4.4), layout="constrained")
+    panels = canvas.subplots(1, len(names), squeeze=False)[0]
+    for panel, name in zip(panels, names, strict=True):
+        persona, without = (
+            {
+                _share(row)[0]: (row.metric(name) or 0.0, dict(row.spreads).get(name, 0.0))
+                for row in sorted(rows, key=_share)
+                if _share(row)[1] == count
+            }
+            for count in (most, 0)
         )
-        for figure, same in papers_beside(row):
-            panel.plot(figure, place, "D", **_mark(same))
-    panel.set_yticks(range(len(rows)), [row.system.partition(": ")[2] or row.system for row in rows])
-    panel.tick_params(axis="y", length=0)
-    panel.set_title(corpus)
-    panel.set_xlabel("R@1 among 100, percent")
+        both = sorted(persona.keys() & without.keys())
+        if most and both:
+            low, high = [without[share][0] for share in both], [persona[share][0] for share in both]
+            panel.fill_between(
+                both, low, high, color=SKY, alpha=0.25, linewidth=0, label="gain of the persona"
+            )
+            for share, below, above in zip(both, low, high, strict=True):
+                top = max(persona[share], without[share])
+                _number(panel, f"{above - below:+.1f}".replace("-", "−"), (share, sum(top)), 6, "black")
+        for values, label, colour, style in (
+            (persona, f"{most} persona sentences", BLUE, "o-"),
+            (without, "no persona", SKY, "s-"),
+        ):
+            _line(panel, [(share, *pair) for share, pair in values.items()], label, colour, style)
+        panel.set_xticks(sorted({*persona, *without}))
+        panel.margins(x=0.08, y=0.16)
+        panel.set_title(f"on {name.removeprefix(ELSEWHERE) if name != R_AT_1 else _corpus(rows[0])}")
+        _finish(panel, "training examples swapped, percent")
+    canvas.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return canvas
 
 
-def _mark(same: bool) -> dict[str, Any]:
-    """How a paper's mark looks: filled on the same corpus, hollow on another."""
-    return {
-        "markersize": 6.5,
-        "zorder": 5,
-        "linestyle": "",
-        "color": PAPER,
-        "markeredgecolor": "white" if same else PAPER,
-        "markerfacecolor": PAPER if same else "white",
-    }
+def _measured(rows: Sequence[Result]) -> list[str]:
+    """The metrics that all rows have, corpus by corpus.
 
-
-def _paper_legend(canvas: "Canvas", kinds: set[bool]) -> None:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    names = {True: "a paper, the same corpus", False: "a paper, on PEC: another corpus"}
-    marks = [
-        Line2D([], [], marker="D", label=names[same], **_mark(same))
-        for same in (True, False)
-        if same in kinds
+    R@1 alone is measured on the training corpus: it adds something only where that is one corpus for all rows
+    and is not measured by its name too.
+    """
+    named = [
+        name
+        for name, _ in rows[0].metrics
+        if name.startswith(ELSEWHERE) and all(row.metric(name) is not None for row in rows)
     ]
-    ours = Patch(color=OURS, label="ours; with several seeds their mean and standard deviation")
-    canvas.legend(handles=[ours, *marks], loc="outside lower center", ncols=3, frameon=False)
+    is_new = len({row.corpus for row in rows}) == 1 and f"{ELSEWHERE}{_corpus(rows[0])}" not in named
+    return [R_AT_1, *named] if is_new or not named else named
 
 
-def _is_ranker(row: Result) -> bool:
-    return row.metric(METRIC) is not None and ": " in row.system
+def transfer(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
+    """R@1 by training and test corpus, ours and PEC's Table 6, as heat maps."""
+    from matplotlib.figure import Figure as Canvas
+
+    (prefix,) = metrics
+    ours = {
+        (row.system.removeprefix(TRAINED), name.removeprefix(prefix)): (
+            value,
+            dict(row.spreads).get(name, 0.0),
+        )
+        for row in rows
+        for name, value in row.metrics
+        if name.startswith(prefix)
+    }
+    paper = {}
+    for entry in PUBLISHED:
+        if (entry.task, entry.metric) == ("transfer", R_AT_1):
+            test, _, train = entry.system.partition(f": CoBERT {TRAINED}")
+            paper[train, test] = (entry.value, 0.0)
+    canvas = Canvas(figsize=(10.5, 3.6), layout="constrained")
+    panels = canvas.subplots(1, 2)
+    for panel, title, cells in zip(panels, ("ours", "CoBERT's paper, PEC"), (ours, paper), strict=True):
+        _heat_map(panel, cells)
+        panel.set_title(title)
+    return canvas
 
 
-FIGURES = (
-    RankingFigure(
-        "rankers",
-        "R@1 of every ranker by corpus: how often the true reply is put first among 100.",
-        RANKING,
-        _is_ranker,
-        by_corpus,
-    ),
-    RankingFigure(
-        "persona_sentences",
-        "R@1 against the number of persona sentences, ours and CoBERT's paper.",
-        PERSONA_SENTENCES,
-        lambda row: row.metric(METRIC) is not None and bool(SENTENCES.fullmatch(row.system)),
-        by_sentences,
-    ),
-    RankingFigure(
-        "swapped_share",
-        "R@1 with and without persona sentences, as training examples are swapped for another corpus's.",
-        SWAPPED_SHARE,
-        lambda row: row.metric(METRIC) is not None and bool(SWAPPED.fullmatch(row.system)),
-        by_share,
-    ),
-    RankingFigure(
-        "transfer",
-        "R@1 by what was learned from and what was tested; at home on the diagonal.",
-        TRANSFER,
-        lambda row: (
-            row.system.startswith(TRAINED) and any(name.startswith(ELSEWHERE) for name, _ in row.metrics)
-        ),
-        across_corpora,
-    ),
-)
+def _heat_map(panel: "Axes", cells: dict[tuple[str, str], tuple[float, float]]) -> None:
+    """A square for each pair with its value; grey where it was not measured."""
+    tests = list(dict.fromkeys(test for _, test in cells))
+    trains = sorted(dict.fromkeys(train for train, _ in cells), key=lambda train: train not in tests)
+    tests.sort(key=lambda test: trains.index(test) if test in trains else len(trains))
+    values = [value for value, _ in cells.values()]
+    low, high = min(values), max(*values, min(values) + 1)
+    grid = [[cells.get((train, test), (float("nan"), 0.0))[0] for test in tests] for train in trains]
+    panel.set_facecolor("#eeeeee")
+    panel.imshow(grid, cmap="cividis", vmin=low, vmax=high, aspect="auto")
+    for (train, test), (value, spread) in cells.items():
+        panel.text(
+            tests.index(test),
+            trains.index(train),
+            f"{value:.1f}" + (f"\n± {spread:.1f}" if spread else ""),
+            ha="center",
+            va="center",
+            color="white" if value < (low + high) / 2 else "black",
+        )
+    panel.set_xticks(range(len(tests)), _wrapped(tests))
+    panel.set_yticks(range(len(trains)), _wrapped(trains))
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+    panel.set_xlabel("tested on, R@1 in percent")
+    panel.set_ylabel("trained on")
+
+
+def _wrapped(corpora: Iterable[str]) -> list[str]:
+    """Names of corpora on two lines where they are long."""
+    return [re.sub(r"(?<=^Empathetic)(?=D)|(?<=^Synthetic-)(?=P)", "\n", corpus) for corpus in corpora]
+
+
+def _line(panel: "Axes", points: Sequence[Point], label: str, colour: str, style: str) -> None:
+    across, up, spreads = zip(*points, strict=True)
+    errors = spreads if any(spreads) else None
+    panel.errorbar(across, up, yerr=errors, fmt=style, color=colour, capsize=3, label=label)
+
+
+def _number(panel: "Axes", text: str, point: tuple[float, float], shift: int, colour: str) -> None:
+    panel.annotate(
+        text,
+        point,
+        (0, shift),
+        textcoords="offset points",
+        ha="center",
+        fontsize=8.5,
+        color=colour,
+        zorder=6,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+    )
+
+
+def _finish(panel: "Axes", label: str) -> None:
+    panel.set_xlabel(label)
+    panel.set_ylabel("R@1 among 100, percent")
+    panel.grid(axis="y", color="#dddddd", linewidth=0.8)
+
+
+def _sentences(system: str) -> tuple[int, bool]:
+    """The number of persona sentences, and whether persona and context are encoded jointly."""
+    match = SENTENCES.fullmatch(system)
+    return (int(match[1]), bool(match[2])) if match else (0, False)
+
+
+def _share(row: Result) -> tuple[int, int]:
+    """The share swapped, in percent, and the number of persona sentences."""
+    match = SWAPPED.fullmatch(row.system)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _corpus(row: Result) -> str:
+    """A row's corpora as tables call them."""
+    return " + ".join(TITLES.get(name, name) for name in row.corpus.split(" + "))

@@ -1,82 +1,40 @@
-"""The results page: from results/*.json and the published numbers to tables, and back to a check.
+"""Tables of results and published numbers.
 
-Nothing on the page is typed by hand: the same files give the same page, byte by byte. Standard library only.
+Nothing in them is typed by hand: the same files give the same tables, byte by byte.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
-from listenwell.errors import InputError
-from listenwell.evaluation.baselines import HUMAN
+from listenwell.evaluation.report.names import display_name
 from listenwell.results.markdown import Grid
-from listenwell.results.metric_registry import (
-    BITS,
-    COMPOUND,
-    COSINE,
-    LEVEL,
-    METRICS,
-    PERCENT,
-    PERPLEXITY,
-    Metric,
-    metric,
-)
-from listenwell.results.published import PUBLISHED
-from listenwell.results.published_number import Published
-from listenwell.results.store import Result, read_result
+from listenwell.results.metric_registry import GROUPS, METRICS, Metric, metric
+from listenwell.results.published import PUBLISHED, Published
+from listenwell.results.store import Result, source
 
-GROUPS = {
-    "likeness": "Likeness to the person's reply",
-    "variety": "Variety",
-    "manner": "Manner",
-    "empathy": "Empathy, and lives that nobody has",
-    "ratings": "What raters say",
-    "judges": "Who says what raters say",
-    "perplexity": "Perplexity",
-    "planning": "The next factor, where the one before it was foretold",
-    "planning_gold": "The next factor, given all that stand before it",
-    "planning_mechanisms": "Each mechanism",
-    "planning_emotion": "What the other person feels",
-    "realization": "Plans that a reply shows",
-    "understanding": "Right answers",
-    "detail": "In finer detail",
-    "trust": "Trust in the probabilities",
-    "ranking": "Finding the true reply among 100 (shuffled pool)",
-    "gain": "Gains",
-    "ranking_hard": "The same among neighbours (unshuffled pool, harder)",
-    "reading": "Taking the wrong one of two replies",
-    "ranking_cost": "What a ranker costs",
-    "other": "Other figures",
-}
-"""Groups of metrics, in the order of the page."""
-_LONG = ("words", "stock phrases", "sacreBLEU", "settings", "encoder", "variety of 500")
-"""Conditions that are the same in all rows or too long for a cell; they are in the result files."""
-
-
-def read_results(folder: Path) -> list[Result]:
-    """Every result of a folder, by task, ours first, then peers, then people."""
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {folder}.", "Run this where it is, or name it with --results.")
-    results = [read_result(file) for file in sorted(folder.glob("*.json"))]
-    return sorted(results, key=lambda result: (result.task, _rank(result), in_order(result.system)))
-
-
-def in_order(name: str) -> list[tuple[int, str]]:
-    """A key that sorts names without case, and the numbers in them by their size: 2 before 10."""
-    parts = re.split(r"(\d+)", name.casefold())
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+Marks = Mapping[tuple[str, str], str]
+"""Footnote marks of rows, by task and system."""
 
 
 def tasks(results: Iterable[Result], published: Iterable[Published] = PUBLISHED) -> list[str]:
     """The tasks that have anything to show; replies first."""
-    found = {result.task for result in results} | {entry.task for entry in published}
-    return sorted(found, key=lambda task: (task != "replies", task))
+    names = {result.task for result in results} | {entry.task for entry in published}
+    return sorted(names, key=lambda task: (task != "replies", task))
 
 
 def figure_grids(
-    task: str, results: Sequence[Result], published: Sequence[Published] = PUBLISHED
+    task: str,
+    results: Sequence[Result],
+    published: Sequence[Published] = PUBLISHED,
+    marks: Marks | None = None,
 ) -> list[Grid]:
-    """For each group of metrics a table with a row a system; published rows at the end."""
+    """A table for each group of metrics with a row for each system; published rows at the end.
+
+    Args:
+        task: its name in result files.
+        results: of any tasks.
+        published: numbers of papers.
+        marks: footnote marks to put after the names of rows.
+    """
     ours = [result for result in results if result.task == task]
     theirs = [entry for entry in published if entry.task == task]
     columns = _columns(ours, theirs)
@@ -86,8 +44,8 @@ def figure_grids(
         names = {column.name for column in own}
         rows = [
             (
-                _shown(result, group),
-                who(result),
+                row_name(result, marks, group),
+                source(result),
                 f"{result.count:,}",
                 *_cells(dict(result.metrics), own, dict(result.spreads)),
             )
@@ -98,20 +56,22 @@ def figure_grids(
             values = {entry.metric: entry.value for entry in theirs if entry.system == system}
             if names & values.keys():
                 rows.append((system, "paper", "–", *_cells(values, own)))
-        if any(entry.beside for entry in theirs):  # "question: system": a question's rows stand together
+        if any(entry.beside for entry in theirs):  # "question: system": rows of a question stand together
             rows.sort(key=lambda row: (_subject(row[0]), row[1] == "paper"))
         if rows:
-            headings = ("system", "who", "n", *map(_heading, own))
+            headings = ("system", "source", "n", *(column.heading for column in own))
             grids.append(Grid(title, headings, tuple(rows), frozenset(range(2, len(headings)))))
     return grids
 
 
 def gap_grid(task: str, results: Sequence[Result], published: Sequence[Published] = PUBLISHED) -> Grid:
-    """Each published number, ours beside it where the same system was measured, and the gap.
+    """Each published number, ours beside it where the same system was measured, and the difference.
 
-    Where ours was measured on another corpus there is no gap: the difference would say nothing.
+    Where ours was measured on another corpus there is no difference: it would say nothing. The last column
+    holds the number of the entry in `sources`.
     """
     measured = {result.system: result for result in results if result.task == task}
+    numbers = {text: number for number, text in enumerate(sources(task, published), start=1)}
     rows = []
     for entry in published:
         if entry.task != task:
@@ -121,45 +81,26 @@ def gap_grid(task: str, results: Sequence[Result], published: Sequence[Published
         value = own.metric(entry.metric) if own else None
         is_same = own is not None and _subject(own.system) == _subject(entry.system)
         gap = _signed(kind, value - entry.value) if value is not None and is_same else "–"
-        rows.append(
-            (
-                entry.system,
-                _heading(kind),
-                kind.show(value),
-                kind.show(entry.value),
-                gap,
-                entry.conditions,
-                entry.source,
-            )
-        )
-    headings = ("system", "metric", "ours", "paper's", "gap", "the paper's conditions", "source")
-    return Grid("Beside the papers", headings, tuple(rows), frozenset((2, 3, 4)))
+        reference = f"[{numbers[_source(entry)]}]"
+        rows.append((entry.system, kind.heading, kind.show(value), kind.show(entry.value), gap, reference))
+    headings = ("system", "metric", "ours", "paper", "difference", "source")
+    return Grid("Published numbers", headings, tuple(rows), frozenset((2, 3, 4)))
 
 
-def condition_grid(task: str, results: Sequence[Result]) -> Grid:
-    """How each row was measured, and the command that does it again."""
-    rows = []
-    for result in results:
-        if result.task != task:
-            continue
-        said = [f"{name}: {value}" for name, value in result.conditions if name not in _LONG]
-        seed = "–" if result.seed is None else str(result.seed)
-        sums = [f"data {result.data[:12]}"]
-        if result.checkpoint:
-            sums.append(f"checkpoint {result.checkpoint[:12]}")
-        rows.append(
-            (
-                result.system,
-                f"{result.corpus} {result.split}",
-                "; ".join(said),
-                seed,
-                ", ".join(sums),
-                f"{result.commit or 'unknown'}, {result.machine}, {result.time[:10]}",
-                f"`{result.command}`",
-            )
-        )
-    headings = ("system", "data", "conditions", "seed", "sha256", "commit, machine, day", "command")
-    return Grid("Conditions and commands", headings, tuple(rows))
+def sources(task: str, published: Sequence[Published] = PUBLISHED) -> list[str]:
+    """The sources of a task's published numbers with their conditions, each once."""
+    return list(dict.fromkeys(_source(entry) for entry in published if entry.task == task))
+
+
+def _source(entry: Published) -> str:
+    return f"{entry.source}: {entry.conditions}"
+
+
+def row_name(result: Result, marks: Marks | None = None, group: str = "") -> str:
+    """A row's display name with its footnote marks; † where it is its own reference."""
+    is_own_reference = group == "overlap" and "reference" in dict(result.conditions)
+    mark = (marks or {}).get((result.task, result.system), "") + ("†" if is_own_reference else "")
+    return f"{display_name(result.system)} {mark}".rstrip()
 
 
 def _subject(system: str) -> str:
@@ -168,19 +109,8 @@ def _subject(system: str) -> str:
     return subject if colon else ""
 
 
-def who(result: Result) -> str:
-    """Whose replies a row holds: ours have a checkpoint behind them."""
-    if result.checkpoint:
-        return "ours"
-    return "people" if result.system == HUMAN else "peer"
-
-
-def _rank(result: Result) -> int:
-    return ("ours", "peer", "people").index(who(result))
-
-
 def _columns(results: Iterable[Result], published: Iterable[Published]) -> list[Metric]:
-    """The metrics that anyone has, in the order of `units.METRICS`, unknown ones at the end."""
+    """The metrics that any row has, in the order of metrics.yaml, unknown ones at the end."""
     units: dict[str, str] = {entry.metric: "" for entry in published}
     for result in results:
         units |= {name: dict(result.units).get(name, "") for name, _ in result.metrics}
@@ -192,7 +122,7 @@ def _columns(results: Iterable[Result], published: Iterable[Published]) -> list[
 def _cells(
     values: Mapping[str, float], columns: Iterable[Metric], spreads: Mapping[str, float] | None = None
 ) -> tuple[str, ...]:
-    """Each figure, with its spread over seeds where it has one."""
+    """Each value, with its spread over seeds where it has one."""
     known = spreads or {}
     return tuple(
         f"{column.show(values.get(column.name))} ± {column.show(known[column.name])}"
@@ -200,19 +130,6 @@ def _cells(
         else column.show(values.get(column.name))
         for column in columns
     )
-
-
-def _shown(result: Result, group: str) -> str:
-    """A system's name, marked where its likeness says nothing."""
-    is_own_reference = group == "likeness" and "reference" in dict(result.conditions)
-    return f"{result.system} †" if is_own_reference else result.system
-
-
-def _heading(column: Metric) -> str:
-    """A label with its unit, where the label does not say it."""
-    short = {PERCENT: "%", COSINE: "cosine", COMPOUND: "−1 to 1", PERPLEXITY: "", BITS: "", LEVEL: "0 to 2"}
-    unit = short.get(column.unit, column.unit)
-    return f"{column.label} ({unit})" if unit else column.label
 
 
 def _signed(kind: Metric, value: float) -> str:

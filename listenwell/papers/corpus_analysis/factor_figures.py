@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from listenwell.evaluation.report.drawing import STYLE, need_matplotlib, save
 from listenwell.labels import EMOTIONS, INTENTS, LEVELS, MECHANISMS
 from listenwell.papers.corpus_analysis.factor_page import NAMES, PAPER, SYMBOLS, shown
 from listenwell.papers.corpus_analysis.factor_pairs import SHORT, CrossTable
 from listenwell.papers.corpus_analysis.factor_word_figures import by_act, by_emotion, by_tone
 from listenwell.papers.corpus_analysis.factors import Analysis, Distribution
+from listenwell.results.drawing import STYLE, need_matplotlib, save
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

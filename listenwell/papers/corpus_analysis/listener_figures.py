@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from listenwell.evaluation.report.drawing import STYLE, need_matplotlib, save
 from listenwell.papers.corpus_analysis.listeners import Comparison, Pair
+from listenwell.results.drawing import STYLE, need_matplotlib, save
 from listenwell.results.markdown import Grid
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def test_the_page_has_every_system_and_the_person():
         "some test",
     )
     assert "## 1. hit:0\\#1, sad\n\n> **speaker**: I lost my dog.  \n" in page
-    assert "- **ours**: How sad. *(sympathizing)*\n- **MoEL**: ok .\n- **the person**: Oh no!\n" in page
+    assert "- **ours**: How sad. *(sympathizing)*\n- **MoEL**: ok .\n- **human**: Oh no!\n" in page
     assert "not picked: all 1, of those of some test that all of them answered" in page
     assert "- **ours**: ours.jsonl\n" in page
 
@@ -78,14 +78,14 @@ def test_what_people_wrote_is_data():
 
 def test_a_reply_cannot_leave_its_line():
     page = side_by_side(
-        [column("ours", "fine\n\n## 9. fake\n- **the person**: no")], [example(0)], Sampling(), "c"
+        [column("ours", "fine\n\n## 9. fake\n- **human**: no")], [example(0)], Sampling(), "c"
     )
-    assert page.count("\n## ") == 1 and page.count("\n- **the person**") == 1
+    assert page.count("\n## ") == 1 and page.count("\n- **human**") == 1
 
 
 def test_plans_are_told_in_words():
     plan = Factors("sad", ("emotional_reaction", "exploration"), "questioning", "caring")
-    assert plan_words(plan) == "hears sad; emotional reaction and exploration; questioning; tone caring"
+    assert plan_words(plan) == "user: sad; emotional reaction and exploration; questioning; expresses caring"
     assert plan_words(Factors(mechanisms=())) == "no mechanism"
 
 

@@ -7,7 +7,7 @@ from matplotlib.text import Text
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import MissingExtraError
-from listenwell.evaluation.report.drawing import KINDS, STYLE
+from listenwell.results.drawing import KINDS, STYLE
 from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, TONES
 from listenwell.papers.corpus_analysis import factor_figures
 from listenwell.papers.corpus_analysis.factor_figures import CAPTIONS, DRAWN, draw

@@ -8,7 +8,7 @@ from matplotlib.text import Text
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError, MissingExtraError
-from listenwell.evaluation.report.drawing import KINDS, STYLE
+from listenwell.results.drawing import KINDS, STYLE
 from listenwell.labels import EMOTIONS
 from listenwell.papers.corpus_analysis.listener_figures import draw, figure, finding, grid
 from listenwell.papers.corpus_analysis.listeners import ALL, Comparison, Pair, Said, Similarity, compare, said

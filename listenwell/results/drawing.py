@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 KINDS = ("svg", "png")
+BLUE, ORANGE, GREEN, VERMILION, PINK, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
+"""Okabe and Ito's colours (2008), which people with any colour vision can tell apart."""
 STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters everywhere
     "font.size": 10,
