@@ -31,7 +31,7 @@ import numpy as np
 
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue
-from listenwell.evaluation.report.drawing import STYLE, need_matplotlib, save
+from listenwell.results.drawing import STYLE, need_matplotlib, save
 from listenwell.results.store import environment
 from listenwell.retrieval.pool import FilePool
 from listenwell.retrieval.search import CANDIDATES, Lists, PoolSearch

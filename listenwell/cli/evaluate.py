@@ -22,8 +22,8 @@ from listenwell.cli.options import AsJson, Recipe, Weights, Without
 from listenwell.files import slug
 
 if TYPE_CHECKING:
+    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.generator_results import Row
-    from listenwell.evaluation.sample import Sampling
     from listenwell.results.store import Result
 
 
@@ -100,7 +100,7 @@ def evaluate(
     Example: listenwell evaluate prompted --corpus empathetic_dialogues --split test --limit 500
     """
     from listenwell.cli.evaluate_rankers import of_rankers
-    from listenwell.evaluation.sample import Sampling
+    from listenwell.corpora.sampling import Sampling
 
     speaks = (factors, without, annotated, beside, table, task != REPLIES)
     if model == "annotators":

@@ -97,9 +97,9 @@ def compare(
     Example: listenwell compare ours=runs/evaluate/mine/replies.jsonl MoEL=moel_generation_result.txt
     """
     from listenwell.corpora import CORPORA
+    from listenwell.corpora.sampling import Sampling
     from listenwell.errors import InputError
     from listenwell.evaluation.report.side_by_side import read_column, side_by_side
-    from listenwell.evaluation.sample import Sampling
     from listenwell.files import written_whole
 
     columns = []

@@ -39,7 +39,7 @@ class Report:
         ]
 
 
-class Reader(ABC):
+class CorpusLoader(ABC):
     """Reads one corpus in its publisher's own file format.
 
     Args:

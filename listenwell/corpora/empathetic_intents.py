@@ -7,7 +7,7 @@ were found by n-grams of each intent (easy by construction), the split manual th
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, is_number, text_lines
+from listenwell.corpora.base import CorpusLoader, is_number, text_lines
 from listenwell.corpora.empathetic_intents_files import DOWNLOADS
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -17,7 +17,7 @@ _SEPARATOR = " <SEP> "
 _LEXICAL = {"lexical_train": "train", "lexical_valid": "validation", "lexical_test": "test"}
 
 
-class EmpatheticIntents(Reader):
+class EmpatheticIntents(CorpusLoader):
     """Situations with emotions and listener utterances with intents."""
 
     name = "empathetic_intents"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, csv_rows
+from listenwell.corpora.base import CorpusLoader, csv_rows
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
@@ -41,7 +41,7 @@ def split_of(post: str) -> str:
     return "train" if place < 75 else "valid" if place < 80 else "test"
 
 
-class Epitome(Reader):
+class Epitome(CorpusLoader):
     """3,084 pairs of a post and a reply from Reddit, with levels 0, 1, 2 and the words that show them."""
 
     name = "epitome"

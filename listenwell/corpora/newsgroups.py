@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from listenwell.corpora.base import Reader, is_number
+from listenwell.corpora.base import CorpusLoader, is_number
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -58,7 +58,7 @@ def cleaned(body: str) -> str:
     return "\n".join(own).strip()
 
 
-class Newsgroups(Reader):
+class Newsgroups(CorpusLoader):
     """18,846 posts of 20 newsgroups; a post's group is its label, which stands for its topic."""
 
     name = "newsgroups"

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora import CORPORA, Reader
+from listenwell.corpora import CORPORA, CorpusLoader
 from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, Example
 from listenwell.errors import CorpusError, InputError
@@ -38,7 +38,7 @@ class Source:
     def __init__(
         self, name: str, path: Path | None = None, everyone: bool = False, annotated: Path | None = None
     ) -> None:
-        reader: type[Reader] = CORPORA.load(name)
+        reader: type[CorpusLoader] = CORPORA.load(name)
         self.name = name
         self.reader = OwnJsonl(annotated / name) if annotated else reader(path)
         self.everyone, self._annotated = everyone, annotated

@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.generator_results import (
     Row,
@@ -16,7 +17,6 @@ from listenwell.evaluation.generator_results import (
     generate_all,
     keep_likelihood,
 )
-from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.systems import FACTORS, GOLD, PREDICTED, Asked, System
 from listenwell.evaluation.workers import Job
 from listenwell.results.store import file_name, write_result

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, Report, text_lines
+from listenwell.corpora.base import CorpusLoader, Report, text_lines
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.baselines import (
@@ -17,7 +18,6 @@ from listenwell.evaluation.baselines import (
     recognize,
 )
 from listenwell.evaluation.replies import example_id
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files, sha256
 
 BASELINES_CORPUS, BASELINES_SPLIT = "empathetic_dialogues", "test"
@@ -70,7 +70,7 @@ class _Source:
         return [example_id(example, place) for place, example in enumerate(self.examples)]
 
 
-def read_given(file: Path, system: str | None, reader: Reader, split: str, sampling: Sampling) -> Given:
+def read_given(file: Path, system: str | None, reader: CorpusLoader, split: str, sampling: Sampling) -> Given:
     """The replies in a file, with their references.
 
     Args:

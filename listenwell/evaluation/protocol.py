@@ -5,7 +5,8 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from listenwell.corpora.base import Reader
+from listenwell.corpora.base import CorpusLoader
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Example
 from listenwell.errors import InputError
 from listenwell.evaluation.embedder import Embedder
@@ -13,7 +14,6 @@ from listenwell.evaluation.empathy import Reads, empathy_conditions, measure_emp
 from listenwell.evaluation.outputs import Given
 from listenwell.evaluation.replies import claim, generate_replies, measure_replies, metric_conditions
 from listenwell.evaluation.report.ablations import ABLATIONS
-from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.systems import likelihood_metrics, row_name, takes_factors
 from listenwell.files import hash_files
 from listenwell.listener import Listener
@@ -30,7 +30,7 @@ REPLIES = "replies"
 class Run:
     """One evaluation of one listener."""
 
-    reader: Reader
+    reader: CorpusLoader
     split: str
     sampling: Sampling
     """How many contexts; its seed is also that of the replies."""

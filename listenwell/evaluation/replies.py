@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from listenwell import metrics
+from listenwell.corpora.sampling import example_id
 from listenwell.dialogue import Example, Factors, Reply
 from listenwell.errors import InputError
 from listenwell.evaluation.embedder import Embedder
@@ -98,11 +99,6 @@ def _variety_of_sample(replies: Sequence[str]) -> dict[str, float]:
         for _ in range(DRAWS)
     ]
     return {f"{name}_of_{SAMPLE}": float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
-
-
-def example_id(example: Example, place: int) -> str:
-    """The conversation's id and the number of turns before the reply; its place where there is no id."""
-    return f"{example.context.id}#{len(example.context.turns)}" if example.context.id else str(place)
 
 
 def reply_seed(seed: int, place: int) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from listenwell.corpora.base import Reader
+from listenwell.corpora.base import CorpusLoader
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import Factors
 from listenwell.errors import InputError
@@ -29,7 +29,7 @@ def is_made(file: Path) -> bool:
     return file.name == REPLIES and (file.parent / RUN).is_file()
 
 
-def read_made(file: Path, reader: Reader | Source, system: str | None = None) -> Given:
+def read_made(file: Path, reader: CorpusLoader | Source, system: str | None = None) -> Given:
     """The replies of a run.
 
     Args:

@@ -11,11 +11,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from listenwell.corpora.sampling import Sampling
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import Example, Factors, Reply
 from listenwell.errors import InputError, unknown_name
 from listenwell.evaluation.replies import Answer, by_listener, example_id, reply_seed
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files
 from listenwell.generators import GENERATORS
 from listenwell.generators.plans import plan_of

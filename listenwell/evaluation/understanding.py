@@ -23,9 +23,9 @@ from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
 from listenwell.annotators.views import encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import InputError, unknown_name
 from listenwell.evaluation.answers import Answers, measure, most_confused
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files
 from listenwell.labels import EMOTIONS
 from listenwell.progress import progress

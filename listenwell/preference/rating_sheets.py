@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Candidate, Example, Factors
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.replies import example_id
 from listenwell.evaluation.report.side_by_side import Column, Said, escaped
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import written_whole
 from listenwell.serialization import Record, indented
 

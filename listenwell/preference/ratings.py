@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sampling import Sampling
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.report.side_by_side import read_column
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import hash_files, sha256
 from listenwell.preference.rating_sheets import (
     KEY,

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from listenwell.cli import app
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import ListenwellError
-from listenwell.evaluation.sample import Sampling
 from listenwell.results.store import environment, read_result
 
 SAMPLES = Path(__file__).parents[1] / "data"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Factors
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.evaluation import generate_replies as speaking
@@ -28,7 +29,6 @@ from listenwell.evaluation.generator_results import (
 )
 from listenwell.evaluation.protocol import evaluate_given
 from listenwell.evaluation.replies import reply_seed
-from listenwell.evaluation.sample import Sampling
 from listenwell.evaluation.saved_runs import evaluate_realization, is_made, read_made
 from listenwell.evaluation.systems import Asked, System, answering, likelihood, planned, row_name
 from listenwell.evaluation.workers import Job, make_replies

@@ -1,10 +1,10 @@
 import pytest
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sampling import Sampling
 from listenwell.errors import InputError
 from listenwell.evaluation.outputs import read_given
 from listenwell.evaluation.protocol import evaluate_given
-from listenwell.evaluation.sample import Sampling
 
 
 @pytest.fixture

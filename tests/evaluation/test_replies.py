@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Dialogue, Example, Turn
 from listenwell.errors import InputError, ListenwellError
 from listenwell.evaluation.embedder import Embedder
 from listenwell.evaluation.outputs import read_given
 from listenwell.evaluation.protocol import Run, evaluate_listener, model_files
 from listenwell.evaluation.replies import claim, example_id, generate_replies, measure_replies, reply_seed
-from listenwell.evaluation.sample import Sampling
 from listenwell.generators.base import GeneratorOutput
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity

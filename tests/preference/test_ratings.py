@@ -5,10 +5,10 @@ import random
 
 import pytest
 
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.report.side_by_side import Column, Said
-from listenwell.evaluation.sample import Sampling
 from listenwell.preference import ratings
 from listenwell.preference.rating_sheets import (
     KEY,

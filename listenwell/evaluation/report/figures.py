@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from listenwell.evaluation.baselines import HUMAN
-from listenwell.evaluation.report.drawing import KINDS, STYLE, need_matplotlib, save
 from listenwell.evaluation.report.generation_figures import SPEAKING_FIGURES, SpeakingFigure
 from listenwell.evaluation.report.ranking_figures import FIGURES as RANKING_FIGURES
 from listenwell.evaluation.report.ranking_figures import RankingFigure
 from listenwell.evaluation.report.tables import who
 from listenwell.evaluation.report.understanding_figures import annotator_rows, beside_papers, papers_beside
+from listenwell.results.drawing import KINDS, STYLE, need_matplotlib, save
 from listenwell.results.metric_registry import METRICS, PERCENT
 from listenwell.results.published import UNDERSTANDING
 from listenwell.results.store import Result

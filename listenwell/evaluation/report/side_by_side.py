@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from listenwell.corpora.base import Report
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.errors import InputError
 from listenwell.evaluation.baselines import check_system, read_baselines, recognize
 from listenwell.evaluation.replies import example_id
-from listenwell.evaluation.sample import Sampling
 from listenwell.files import sha256
 from listenwell.words import expanded, words
 

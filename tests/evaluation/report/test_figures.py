@@ -5,8 +5,8 @@ import pytest
 
 from listenwell.errors import MissingExtraError
 from listenwell.evaluation.report import figures
-from listenwell.evaluation.report.drawing import KINDS, STYLE
 from listenwell.evaluation.report.figures import FIGURES, draw, figures_of, old_figures
+from listenwell.results.drawing import KINDS, STYLE
 from listenwell.results.store import Result
 
 NAMES = {name for figure in FIGURES for name in figure.metrics}

@@ -1,10 +1,10 @@
 import matplotlib
 import pytest
 
-from listenwell.evaluation.report.drawing import KINDS, STYLE
 from listenwell.evaluation.report.figures import draw, figures_of, old_figures
 from listenwell.evaluation.report.generation_figures import MARKS, SPEAKING_FIGURES
 from listenwell.evaluation.report.tables import figure_grids, gap_grid
+from listenwell.results.drawing import KINDS, STYLE
 from listenwell.results.metric_registry import METRICS
 from listenwell.results.published_generation import FIGURES, MEMBERS
 from listenwell.results.store import Result

@@ -4,7 +4,6 @@ import matplotlib
 import pytest
 
 from listenwell.evaluation.report import ranking_figures as module
-from listenwell.evaluation.report.drawing import KINDS, STYLE
 from listenwell.evaluation.report.figures import draw, figures_of, old_figures
 from listenwell.evaluation.report.page import results_page
 from listenwell.evaluation.report.ranking_figures import FIGURES, papers_beside
@@ -15,6 +14,7 @@ from listenwell.evaluation.report.ranking_study_figures import (
     by_sentences,
     by_share,
 )
+from listenwell.results.drawing import KINDS, STYLE
 from listenwell.results.store import Result
 
 ED, SPC = "EmpatheticDialogues", "Synthetic-Persona-Chat"

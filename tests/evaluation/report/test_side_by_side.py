@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from listenwell.corpora import CORPORA
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.evaluation.report.side_by_side import (
@@ -15,7 +16,6 @@ from listenwell.evaluation.report.side_by_side import (
     read_column,
     side_by_side,
 )
-from listenwell.evaluation.sample import Sampling
 
 SAMPLES = Path(__file__).parents[2] / "data"
 

@@ -2,13 +2,13 @@ import matplotlib
 import pytest
 
 from listenwell.evaluation.report import understanding_figures as module
-from listenwell.evaluation.report.drawing import STYLE, save
 from listenwell.evaluation.report.understanding_figures import (
     annotator_rows,
     beside_papers,
     paper_heights,
     papers_beside,
 )
+from listenwell.results.drawing import STYLE, save
 from listenwell.results.published import Published
 from listenwell.results.store import Result
 

@@ -1,9 +1,10 @@
-"""Which examples are measured: all of them, or a sample whose rule can be stated and repeated."""
+"""Which examples are used: all of them, or a sample whose rule can be stated and repeated; and their ids."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from listenwell.dialogue import Example
 from listenwell.errors import InputError
 
 T = TypeVar("T")
@@ -25,15 +26,15 @@ class Sampling:
             raise InputError(f"The seed is {self.seed}.", "Give a whole number from 0 up.")
 
     def draw(self, items: Sequence[T]) -> list[tuple[int, T]]:
-        """Each chosen item with its place in the corpus, in the order of the corpus."""
+        """Each drawn item with its index in the corpus, in the order of the corpus."""
         if not items:
             raise InputError("There is nothing to measure.", "Name a split or a file that has replies.")
         if self.limit is None or self.limit >= len(items):
             return list(enumerate(items))
         import numpy as np
 
-        chosen = np.random.default_rng(self.seed).choice(len(items), size=self.limit, replace=False)
-        return [(int(place), items[int(place)]) for place in np.sort(chosen)]
+        drawn = np.random.default_rng(self.seed).choice(len(items), size=self.limit, replace=False)
+        return [(int(index), items[int(index)]) for index in np.sort(drawn)]
 
     def wording(self, total: int, taken: int) -> str:
         """The rule in words, for a result's conditions."""
@@ -41,3 +42,13 @@ class Sampling:
             return f"all {total:,}"
         rule = f"drawn by numpy default_rng({self.seed}) without replacement, in corpus order"
         return f"{taken:,} of {total:,}, {rule}"
+
+
+def example_id(example: Example, index: int) -> str:
+    """The conversation's id and the number of turns before the reply; its index where there is no id."""
+    return f"{example.context.id}#{len(example.context.turns)}" if example.context.id else str(index)
+
+
+def examples_by_id(examples: Iterable[Example]) -> Iterator[tuple[str, Example]]:
+    """Each example with the id it has in replies.jsonl."""
+    return ((example_id(example, index), example) for index, example in enumerate(examples))
