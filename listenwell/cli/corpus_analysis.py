@@ -62,7 +62,7 @@ def factors(
     chosen, annotator, source = _annotated(name, drawn, annotated)
     analysis = analyse(chosen, seed)
     conditions = {
-        "dialogues": sampling.wording(len(dialogues), len(drawn)),
+        "dialogues": sampling.describe(len(dialogues), len(drawn)),
         "factors": source,
         "replies": "turns of the listener right after another person's",
         "pairs": "each mechanism of a reply makes one; in replies with a mechanism (CoMAE §4.4, §4.5), or in all",

@@ -1,6 +1,6 @@
-"""Which examples are used: all of them, or a sample whose rule can be stated and repeated; and their ids."""
+"""Which examples of a split are used: all of them, or a sample that the conditions of a result can state."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,18 +26,18 @@ class Sampling:
             raise InputError(f"The seed is {self.seed}.", "Give a whole number from 0 up.")
 
     def draw(self, items: Sequence[T]) -> list[tuple[int, T]]:
-        """Each drawn item with its index in the corpus, in the order of the corpus."""
+        """Each drawn item with its index in the corpus, in corpus order."""
         if not items:
             raise InputError("There is nothing to measure.", "Name a split or a file that has replies.")
         if self.limit is None or self.limit >= len(items):
             return list(enumerate(items))
         import numpy as np
 
-        drawn = np.random.default_rng(self.seed).choice(len(items), size=self.limit, replace=False)
-        return [(int(index), items[int(index)]) for index in np.sort(drawn)]
+        indices = np.random.default_rng(self.seed).choice(len(items), size=self.limit, replace=False)
+        return [(int(index), items[int(index)]) for index in np.sort(indices)]
 
-    def wording(self, total: int, taken: int) -> str:
-        """The rule in words, for a result's conditions."""
+    def describe(self, total: int, taken: int) -> str:
+        """The sampling rule in words, for the conditions of a result."""
         if taken == total:
             return f"all {total:,}"
         rule = f"drawn by numpy default_rng({self.seed}) without replacement, in corpus order"
@@ -45,10 +45,5 @@ class Sampling:
 
 
 def example_id(example: Example, index: int) -> str:
-    """The conversation's id and the number of turns before the reply; its index where there is no id."""
+    """The conversation's id and the number of turns before the reply; the index where there is no id."""
     return f"{example.context.id}#{len(example.context.turns)}" if example.context.id else str(index)
-
-
-def examples_by_id(examples: Iterable[Example]) -> Iterator[tuple[str, Example]]:
-    """Each example with the id it has in replies.jsonl."""
-    return ((example_id(example, index), example) for index, example in enumerate(examples))

@@ -114,7 +114,7 @@ def _from_baselines(file: Path, form: BaselineFormat, system: str | None, sampli
     conditions = form.conditions_of(name) | {
         "pool": "none: replies were generated" if name != HUMAN else "none",
         "contexts": f"those of {file.name}; texts in lower case, taken apart into tokens",
-        "sample": sampling.wording(len(records), len(chosen)),
+        "sample": sampling.describe(len(records), len(chosen)),
     }
     if report.skipped:
         conditions["broken blocks"] = "; ".join(report.lines())
@@ -146,7 +146,7 @@ def _with_references(file: Path, system: str, lines: Sequence[_Line], sampling: 
         "–",
         {
             "replies": "a file with its own references",
-            "sample": sampling.wording(len(lines), len(chosen)),
+            "sample": sampling.describe(len(lines), len(chosen)),
         },
     )
 
@@ -156,7 +156,7 @@ def _with_corpus(
 ) -> Given:
     ids, replies = source.ids(), _answers(file, lines, source)
     places = [place for place, _ in sampling.draw(ids)]
-    rule = sampling.wording(len(ids), len(places))
+    rule = sampling.describe(len(ids), len(places))
     missing = [ids[place] for place in places if ids[place] not in replies]
     if missing and sampling.limit is not None:
         raise InputError(

@@ -53,7 +53,7 @@ def evaluate_listener(listener: Listener, run: Run, embedder: Embedder) -> Resul
             f"{run.reader.name} {run.split} has no replies to make.", "Name a corpus of conversations."
         )
     chosen = run.sampling.draw(examples)
-    switches = listener_conditions(listener) | {"sample": run.sampling.wording(len(examples), len(chosen))}
+    switches = listener_conditions(listener) | {"sample": run.sampling.describe(len(examples), len(chosen))}
     if run.without:
         switches["switched off"] = ", ".join(run.without)
     about: dict[str, Any] = {

@@ -85,7 +85,7 @@ class Asked:
     def conditions(self, taken: int) -> dict[str, str]:
         """The sample, and where factors come from."""
         drawn = len(self.sampling.draw(self.every))
-        rule = self.sampling.wording(len(self.every), drawn)
+        rule = self.sampling.describe(len(self.every), drawn)
         if taken < drawn:
             rule += f"; without the {drawn - taken:,} whose factors are not all known"
         labels = "our annotators'; the speaker's emotion is the corpus's own where it has one"

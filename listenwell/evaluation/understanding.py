@@ -215,7 +215,7 @@ def _drawn(source: str, scope: Scope) -> tuple[list[Labelled], str]:
     """The texts that are asked, and the rule in words."""
     every = _labelled(source, scope.split)
     drawn = [item for _, item in scope.sampling.draw(every)]
-    return drawn, scope.sampling.wording(len(every), len(drawn))
+    return drawn, scope.sampling.describe(len(every), len(drawn))
 
 
 def _said(question: Question, answers: Answers, sample: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ Where raters read the same replies, what they said stands there too.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from listenwell.preference.ratings import RATINGS
+from listenwell.preference.score import RATINGS
 from listenwell.results.markdown import Grid
 from listenwell.results.metric_registry import METRICS, Metric
 from listenwell.results.store import Result

@@ -5,7 +5,6 @@ without contractions), so a context is known by its letters alone.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,8 @@ from listenwell.errors import InputError
 from listenwell.evaluation.baselines import check_system, read_baselines, recognize
 from listenwell.evaluation.replies import example_id
 from listenwell.files import sha256
+from listenwell.results.markdown import escaped
 from listenwell.words import expanded, words
-
-_MARKS = re.compile(r"[\\`*_{}\[\]<>~|@$&#]")
-"""What Markdown, HTML, GitHub's mentions or its formulas could take for their own inside a line."""
-_LINKS = re.compile(r"(?<=\w):(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,7 @@ def side_by_side(
     if not answered:
         raise InputError("No context was answered by all of these systems.", "Name files of one corpus.")
     chosen = sampling.draw(answered)
-    parts = [_head(columns, sampling.wording(len(answered), len(chosen)), corpus)]
+    parts = [_head(columns, sampling.describe(len(answered), len(chosen)), corpus)]
     names = [column.name for column in columns]
     for number, (_, (name, example, replies)) in enumerate(chosen, start=1):
         parts.append(_entry(number, name, example, dict(zip(names, replies, strict=True))))
@@ -148,10 +144,3 @@ def plan_words(plan: Factors) -> str:
         plan.tone and f"tone {plan.tone}",
     ]
     return "; ".join(part for part in parts if part)
-
-
-def escaped(text: str) -> str:
-    """A text as data inside a line of Markdown: no mark, tag, link or new line of its own."""
-    line = " ".join(text.split())
-    shown = "".join(letter if letter.isprintable() else "�" for letter in line)
-    return _LINKS.sub(lambda found: f"\\{found[0]}", _MARKS.sub(lambda found: f"\\{found[0]}", shown))
