@@ -169,9 +169,9 @@ def on_policy(
 
     examples = corpus_examples({corpus}, split)
     contexts = {name: example.context for (_, name), example in examples.items()}
-    made = list(on_policy_pairs(replies, contexts, gap))
-    add_pairs(out, made)
-    typer.echo(f"{out}: {len(made):,} {ON_POLICY} pairs")
+    rows = list(on_policy_pairs(replies, contexts, gap))
+    add_pairs(out, rows)
+    typer.echo(f"{out}: {len(rows):,} {ON_POLICY} pairs")
 
 
 @preference.command("rated-pairs")
@@ -193,12 +193,17 @@ def rated(
     from listenwell.preference.ratings import rated_contexts
 
     contexts = rated_contexts(ratings, split)
-    made = []
-    for dialogue, context in contexts:
-        made += rated_pairs(dialogue, context, gap, each)
-        made += plan_drift_pairs(dialogue, context, plan_drift)
-    add_pairs(out, made)
-    counts = Counter(pair.source for pair in made)
+    rows = [
+        pair
+        for dialogue, context in contexts
+        for pairs in (
+            rated_pairs(dialogue, context, gap, each),
+            plan_drift_pairs(dialogue, context, plan_drift),
+        )
+        for pair in pairs
+    ]
+    add_pairs(out, rows)
+    counts = Counter(pair.source for pair in rows)
     kinds = ", ".join(f"{count:,} {source}" for source, count in counts.items()) or "no"
     typer.echo(f"{out}: {kinds} pairs of {len(contexts):,} contexts")
 

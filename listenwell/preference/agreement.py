@@ -1,7 +1,7 @@
 """How far each reranking feature agrees with raters.
 
-Raters saw candidates blind; the reranker scores the same ones. A result says how a feature's values correlate with the
-ratings within contexts, and the mean rating of the candidates that the feature alone would choose.
+Raters saw candidates blind; the reranker scores the same ones. A result says how a feature's values correlate
+with the ratings within contexts, and the mean rating of the candidates that the feature alone would choose.
 """
 
 from collections.abc import Mapping, Sequence

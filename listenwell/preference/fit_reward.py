@@ -48,7 +48,7 @@ def rated_states(generator: Path, paths: Sequence[Path], split: str) -> RatedSta
     return RatedStates(np.array(states), np.array(ratings), np.array(numbers))
 
 
-def fit_reward(
+def fit_reward(  # noqa: PLR0913, PLR0917 - one argument an option
     paths: Sequence[Path],
     generator: Path,
     out: Path,

@@ -1,7 +1,7 @@
 """Hard negatives: pairs of a fitting reply and one that is wrong in a way generators are.
 
-Replies of other conversations are too easy: what a generator says is always on topic. Both replies of a pair are a
-person's, or both the generator's own, so that style does not give the answer away:
+Replies of other conversations are too easy: what a generator says is always on topic. Both replies of a pair
+are a person's, or both the generator's own, so that style does not give the answer away:
 
 - `again`: a person's reply, and what they said earlier in the same conversation.
 - `other`: a person's reply, and a person's reply to somebody else under the same plan.
@@ -90,5 +90,6 @@ def _elsewhere(contexts: Sequence[PlannedReply], replies: Sequence[str | None], 
         other_example, other_plan = contexts[other]
         is_foreign = conversation_key(other_example.context) != conversation_key(example.context)
         if other_plan.emotion == plan.emotion and is_foreign:
-            return replies[other]
+            reply: str | None = replies[other]
+            return reply
     return None

@@ -1,7 +1,7 @@
 """Preference pairs of the generator's own candidates: the one the reranker puts first against the last.
 
-Best of n against worst of n, both sampled under one plan, so that the reranker's preferences are learned and not a
-person's style. The replies come from a listener with one plan and several candidates.
+Best of n against worst of n, both sampled under one plan, so that the reranker's preferences are learned and
+not a person's style. The replies come from a listener with one plan and several candidates.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Ratings of replies by people who did not know whose they were: one reader of both file formats.
 
-Raters fill in CSV files beside blind sheets (`rating_sheets`). `compact_ratings` turns such a folder into one JSON line
-a rating, which can be committed: texts of a corpus are left out, and a context is known by its conversation's id and
-the number of turns before the reply. data/ratings/README.md has the format.
+Raters fill in CSV files beside blind sheets (`rating_sheets`). `compact_ratings` turns such a folder into one
+JSON line a rating, which can be committed: texts of a corpus are left out, and a context is known by its
+conversation's id and the number of turns before the reply. data/ratings/README.md has the format.
 """
 
 import csv
@@ -164,7 +164,7 @@ def rating_files(path: Path) -> list[Path]:
 
 
 def _sheet_ratings(folder: Path) -> Iterator[Rating]:
-    """The ratings of all sheets. Several raters of a sheet write sheet-01.csv, sheet-01-second.csv and so on."""
+    """The ratings of all sheets; several raters of one write sheet-01.csv, sheet-01-second.csv and so on."""
     key = read_key(folder)
     replies = {
         (entry.number, shown.letter): (entry, shown) for entry in key.entries for shown in entry.replies
@@ -177,9 +177,10 @@ def _sheet_ratings(folder: Path) -> Iterator[Rating]:
                 raise InputError(f"{file.name}: no reply is {index[1]} of context {index[0]}.", "Correct it.")
             entry, shown = replies[index]
             rated.setdefault(entry.number, set()).add(shown.letter)
-            is_corpus_text = PERSON in shown.who
-            text = None if is_corpus_text else shown.text
-            yield Rating(key.corpus, key.split, entry.id, rater, *scores, shown.who, text, shown.plan)
+            text = None if PERSON in shown.who else shown.text  # the corpus's own
+            named = dict(zip(SCALES, scores, strict=True))
+            about = {"systems": shown.who, "reply": text, "plan": shown.plan}
+            yield Rating(key.corpus, key.split, entry.id, rater, **named, **about)  # type: ignore[arg-type]
     for entry in key.entries:
         missing = [shown.letter for shown in entry.replies if shown.letter not in rated.get(entry.number, ())]
         if missing and entry.number in rated:

@@ -39,8 +39,8 @@ def system_scores(system: str, rated: Sequence[RatedContext]) -> dict[str, float
 def rater_agreement(rated: Sequence[RatedContext]) -> str:
     """Krippendorff's alpha of each scale (interval), and Fleiss' kappa of preferences, in words.
 
-    A preference is whether a rater gave a reply more than, less than or as much as the person's reply to the same
-    context; kappa counts the replies that have the most common number of raters.
+    A preference is whether a rater gave a reply more than, less than or as much as the person's reply to the
+    same context; kappa counts the replies that have the most common number of raters.
     """
     replies = [reply for context in rated for reply in context.replies]
     raters = sorted({rater for reply in replies for rater in reply.ratings})
@@ -54,7 +54,9 @@ def rater_agreement(rated: Sequence[RatedContext]) -> str:
     counts = []
     for context in rated:
         person = next((reply for reply in context.replies if PERSON in reply.systems), None)
-        for reply in context.replies if person is not None else ():
+        if person is None:
+            continue
+        for reply in context.replies:
             both = [rater for rater in reply.ratings if reply is not person and rater in person.ratings]
             signs = [np.sign(reply.ratings[rater][-1] - person.ratings[rater][-1]) for rater in both]
             counts.append([signs.count(sign) for sign in (-1, 0, 1)])
