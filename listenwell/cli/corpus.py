@@ -146,8 +146,8 @@ def download(
             "Nothing was downloaded: the licence is not accepted yet.",
             f"If you accept it: listenwell corpus download {name} --accept-licence",
         )
-    for wanted in loader.downloads:
-        for file in fetch(wanted, loader.path):
+    for download_ in loader.downloads:
+        for file in fetch(download_, loader.path):
             typer.echo(f"  {file}")
     typer.echo(f"Splits that are here: {', '.join(loader.available()) or 'none'}.")
 
@@ -157,7 +157,7 @@ corpus.command()(listeners)
 
 
 def open_loader(name: str, path: Path | None) -> "CorpusLoader":
-    """The loader of a corpus, in its own place or in another."""
+    """The loader of a corpus, in its usual folder or in another."""
     from listenwell.corpora import CORPORA
 
     return CORPORA.load(name)(path)

@@ -71,8 +71,8 @@ def sheets(
         if name in known:
             offers = rating_sheets.candidate_offers(known[name], example, candidates, draw)
             offered.append((name, example, offers))
-        elif columns and (found := rating_sheets.systems_offers(columns, name, example)):
-            offered.append((name, example, found))
+        elif columns and (offers := rating_sheets.systems_offers(columns, name, example)):
+            offered.append((name, example, offers))
     files = tuple(f"{name}: {Path(file).name}, sha256 {sha256(Path(file))[:12]}" for name, _, file in named)
     about = rating_sheets.Key(corpus, split, "", files, ())
     key = rating_sheets.write_sheets(folder, offered, Sampling(count, seed), per, about)

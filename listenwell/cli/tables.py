@@ -75,23 +75,23 @@ def _factors(factors: Factors | None) -> str:
 
 
 def statistics_tables(
-    reader: "CorpusLoader", figures: Mapping[str, "Statistics"], reports: Mapping[str, "Report"]
+    loader: "CorpusLoader", figures: Mapping[str, "Statistics"], reports: Mapping[str, "Report"]
 ) -> None:
     """Figures with a column a split, label distributions with bars, and what was left out."""
     console = Console()
-    table = Table(title=f"{reader.title} ({reader.citation})", title_justify="left", box=None)
+    table = Table(title=f"{loader.title} ({loader.citation})", title_justify="left", box=None)
     table.add_column("")
     for split in figures:
         table.add_column(split, justify="right")
-    rows = {split: found.to_dict() for split, found in figures.items()}
+    rows = {split: statistics.to_dict() for split, statistics in figures.items()}
     for name in next(iter(rows.values())):
         values = [row[name] for row in rows.values()]
         if name != "labels" and any(values):
             shown = [f"{value:,}" if isinstance(value, int) else f"{value:.2f}" for value in values]
             table.add_row(name.replace("_", " "), *shown)
     console.print(table)
-    for split, found in figures.items():
-        for kind, counts in found.labels:
+    for split, statistics in figures.items():
+        for kind, counts in statistics.labels:
             console.print(_distribution(f"{kind}, {split}", counts))
     for split, report in reports.items():
         for line in report.lines():

@@ -1,4 +1,4 @@
-"""Corpora in their publishers' own formats, each a loader that yields `Dialogue`s or `LabelledText`s."""
+"""Corpora in their publishers' own formats, each with a loader that yields `Dialogue`s or `LabelledText`s."""
 
 from listenwell.corpora.base import CorpusLoader, Item, Report
 from listenwell.registry import Registry

@@ -70,12 +70,12 @@ class EmpatheticIntents(CorpusLoader):
         if not file.exists():
             return
         for number, line in text_lines(file, self.report):
-            name, _, given = line.strip().partition(",")
+            name, _, listed = line.strip().partition(",")
             if not name:
                 continue
-            if name.casefold() == "neutral" and given == "38":
+            if name.casefold() == "neutral" and listed == "38":
                 self.report.counts["label numbers corrected (neutral is 40, not 38)"] = 1
-            elif name.casefold() not in EMOTIONS_AND_INTENTS or given != str(
+            elif name.casefold() not in EMOTIONS_AND_INTENTS or listed != str(
                 EMOTIONS_AND_INTENTS.index(name.casefold())
             ):
                 raise CorpusError(

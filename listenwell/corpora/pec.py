@@ -72,7 +72,7 @@ class PEC(CorpusLoader):
             for pattern in (f"{stem}.jsonl", f"{stem}*.parquet", f"*-{stem}*.parquet", f"{stem}.txt"):
                 if files := sorted(folder.glob(pattern)):
                     return files
-        return [folder / f"{split}.jsonl"]  # so that the error can name a place
+        return [folder / f"{split}.jsonl"]  # so that the error can name a file
 
 
 class HappyPEC(PEC):
