@@ -61,16 +61,16 @@ def factors(
     drawn = [dialogue for _, dialogue in sampling.draw(dialogues)] if dialogues else []
     chosen, annotator, source = _annotated(name, drawn, annotated)
     analysis = analyse(chosen, seed)
+    prior = f"log-odds, Dirichlet prior of {PRIOR_WORDS:g} words, z from {TYPICAL} up, {SEEN} times or more"
     conditions = {
         "dialogues": sampling.describe(len(dialogues), len(drawn)),
         "factors": source,
         "replies": "turns of the listener right after another person's",
-        "pairs": "each mechanism of a reply makes one; in replies with a mechanism (CoMAE §4.4, §4.5), or in all",
+        "pairs": "each mechanism of a reply makes a pair; of replies with one (CoMAE §4.4), or of all",
         "mutual information": "Shannon's, of the counts, in bits",
-        "interval": f"95 %, {DRAWS:,} bootstrap samples of dialogues, numpy default_rng({seed}), moved to the mean",
+        "interval": f"95 %, {DRAWS:,} bootstrap samples of dialogues, default_rng({seed}), moved to the mean",
         "words": "listenwell.words, without marks",
-        "typical words": f"log-odds, informative Dirichlet prior of {PRIOR_WORDS:g} words, z from {TYPICAL} up, "
-        f"{SEEN} times or more",
+        "typical words": prior,
     }
     folder = out or Path("runs") / "factors" / f"{name}-{label}"
     about = {"split": visible(part), "annotator": annotator, "seed": seed, "count": analysis.replies}
@@ -98,9 +98,9 @@ def listeners(
 ) -> None:
     """Show whether two people reply to an emotion more differently than two random sets of replies do.
 
-    For each emotion, the two listeners with the most replies are compared by TF-IDF, beside random sets as large as
-    theirs; a corpus without emotions is one group. Writes listeners.json and the figure as SVG and PNG: PEC's
-    Figure 1. The corpus must say who listens; of EmpatheticDialogues the publisher's files do.
+    For each emotion, the two listeners with the most replies are compared by TF-IDF, beside random sets as
+    large as theirs; a corpus without emotions is one group. Writes listeners.json and the figure as SVG and
+    PNG: PEC's Figure 1. The corpus must say who listens; of EmpatheticDialogues the publisher's files do.
 
     Example: listenwell corpus listeners empathetic_dialogues --split train
     """
@@ -115,15 +115,14 @@ def listeners(
             rows.append(reply_row(example))
             advance(1)
     comparison = compare(rows, runs, least, seed)
-    if not comparison.pairs:
+    if comparison.pairs.empty:
         raise _not_comparable(where, loader, comparison, least)
     conditions = {
         "groups": BY[comparison.by],
-        "listeners": f"the two with the most replies to the emotion, {least} or more each; of equals who came first",
-        "random sets": f"disjoint, as large as the listeners', from all replies to the emotion; {runs} draws by numpy "
-        f"default_rng({seed}), without replacement",
-        "similarity": "cosine of TF-IDF vectors, each set one document; scikit-learn's smooth idf over all replies "
-        "compared, each one document",
+        "listeners": f"the two with the most replies, {least} or more each; of equals who came first",
+        "random sets": f"disjoint, as large as the listeners', from all replies to the emotion; {runs} draws "
+        f"by numpy default_rng({seed}), without replacement",
+        "similarity": "cosine of TF-IDF vectors, each set one document; smooth idf over all replies compared",
         "words": "listenwell.words, without marks",
         "spread": "standard deviation of the draws, n − 1",
     }
@@ -201,7 +200,7 @@ def _dialogues(
         raise InputError(
             f"No dialogue in {annotated} notes that it is of the split {split}"
             f"{f'; there are: {there}' if there else ', or of any'}.",
-            f"Leave --split out, or make the file with: listenwell annotate {name} --split {split} --out FILE",
+            f"Leave --split out, or make it with: listenwell annotate {name} --split {split} --out FILE",
         )
     for item in items:
         if item.note("split") is None:
@@ -224,7 +223,10 @@ def _annotated(
         for index, turn in enumerate(dialogue.turns)
         if is_reply(dialogue, index)
     ]
-    known = [[value is not None for value in (one.mechanisms, one.act, one.tone)] for one in replies]
+    known = [
+        [value is not None for value in (factors.mechanisms, factors.act, factors.tone)]
+        for factors in replies
+    ]
     if not replies:
         raise CorpusError(
             f"{name} has no replies: no turn of the listener follows another person's.",
@@ -237,7 +239,8 @@ def _annotated(
         )
     if annotated is not None or all(map(all, known)):
         source = "the corpus's" if annotated is None else f"as they stand in {visible(annotated.name)}"
-        return dialogues, next((key for one in dialogues if (key := one.note("annotator"))), None), source
+        keys = (dialogue.note("annotator") for dialogue in dialogues)
+        return dialogues, next(filter(None, keys), None), source
     from listenwell.annotators.annotator import Annotator
 
     annotator, result = Annotator.load(), []
@@ -253,25 +256,25 @@ def _not_comparable(where: str, loader: "CorpusLoader", comparison: Any, least: 
     from listenwell.corpora.empathetic_dialogues import LISTENER_WORKER, EmpatheticDialogues
     from listenwell.errors import CorpusError
 
+    problem = f"No emotion in {where} has two listeners with {least} replies or more each."
+    advice = "Give a smaller --least, or more of the corpus."
     if not comparison.replies:
-        return CorpusError(f"{where} has no replies.", "Name a corpus of conversations, such as pec.")
-    if comparison.unnamed == comparison.replies:
+        problem, advice = f"{where} has no replies.", "Name a corpus of conversations, such as pec."
+    elif comparison.unnamed == comparison.replies:
+        problem = f"{where} does not say who listens: its replies name no person."
         advice = (
-            "This copy's speaker_idx has 0 and 1 in place of workers' numbers: get the publisher's own files with "
-            "`listenwell corpus download empathetic_dialogues --path FOLDER`, and give --path."
+            "This copy's speaker_idx has 0 and 1 in place of workers' numbers: get the publisher's own files "
+            "with `listenwell corpus download empathetic_dialogues --path FOLDER`, and give --path."
             if isinstance(loader, EmpatheticDialogues)
             else f"Name the person as the dialogue's `listener` and its turns' `speaker`, or in the note "
             f"`{LISTENER_WORKER}`; of the known corpora, empathetic_dialogues and pec name them."
         )
-        return CorpusError(f"{where} does not say who listens: its replies name no person.", advice)
-    if comparison.listeners < 2:
-        return CorpusError(
-            f"Only one person listens in all of {where}.", "Give a corpus with several listeners."
+    elif comparison.listeners < 2:
+        problem, advice = (
+            f"Only one person listens in all of {where}.",
+            "Name a corpus with several listeners.",
         )
-    return CorpusError(
-        f"No emotion in {where} has two listeners with {least} replies or more each.",
-        "Give a smaller --least, or more of the corpus.",
-    )
+    return CorpusError(problem, advice)
 
 
 def _result(
@@ -306,9 +309,7 @@ def _write(
 
 
 def _report(loader: "CorpusLoader", folder: Path, lines: list[str]) -> None:
+    files = ", ".join(sorted(file.name for file in folder.iterdir()))
     for line in (*lines, *loader.report.lines()):
         typer.echo(f"  {visible(line)}", err=True)
-    typer.echo(
-        visible(f"Written to {folder}: {', '.join(sorted(file.name for file in folder.iterdir()))}."),
-        err=True,
-    )
+    typer.echo(visible(f"Written to {folder}: {files}."), err=True)

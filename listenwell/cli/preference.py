@@ -69,8 +69,8 @@ def sheets(
     for index, example in enumerate(loader.examples(split)):
         name = example_id(example, index)
         if name in known:
-            offers = rating_sheets.candidate_offers(known[name], example, candidates, draw)
-            offered.append((name, example, offers))
+            shown = rating_sheets.candidate_offers(known[name], example, candidates, draw)
+            offered.append((name, example, shown))
         elif columns and (offers := rating_sheets.systems_offers(columns, name, example)):
             offered.append((name, example, offers))
     files = tuple(f"{name}: {Path(file).name}, sha256 {sha256(Path(file))[:12]}" for name, _, file in named)

@@ -1,7 +1,7 @@
 """Preference pairs with a person's reply as the chosen one, or with hard negatives (`hard_negatives`).
 
 The rejected reply is the generator's `own`, sampled for the same context under the same plan (self-play:
-SPIN, Chen et al. 2024, Algorithm 1), or mismatched (`other`): a person's to somebody else, under the same plan.
+SPIN, Chen et al. 2024, Algorithm 1), or mismatched (`other`): a person's to somebody else, under that plan.
 """
 
 from collections import Counter
@@ -79,7 +79,7 @@ class MismatchedReplies:
                 self._groups.setdefault(key, []).append(index)
 
     def find(self, index: int, seed: int) -> str | None:
-        """Another conversation's reply with the same mechanisms, act and tone, if possible to the same emotion.
+        """Another conversation's reply with these mechanisms, act and tone, if possible to the same emotion.
 
         None where there is no such reply.
         """

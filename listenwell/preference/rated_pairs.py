@@ -1,6 +1,6 @@
 """Preference pairs of two rated replies of a generator to one context, each with the plan it was made under.
 
-Tuning on ratings alone makes a generator keep less to its plans. Plan-drift pairs work against it: two replies
+Tuning on ratings alone makes a generator keep less to its plans. Plan-drift pairs counter it: two replies
 that were rated alike and planned differently stand against each other, both under the plan of one of them.
 """
 

@@ -29,7 +29,7 @@ Every reply gets four scores from 1 to 5, halves allowed:
 - empathy: does it show that the listener understands and cares? 1: none, or hurtful; 3: some warmth or
   interest; 5: it understands what is felt in this situation, and is warm.
 - relevance: does it fit the whole conversation? 1: beside the point, against what was said, or
-  asking what was told; 3: nothing wrong, but it would fit many conversations; 5: it fits this one, and goes on.
+  asking what was told; 3: nothing wrong, but it would fit many others; 5: it fits this one, and goes on.
 - fluency: is it good English? Capitals and apostrophes do not count.
 - overall: how good would it be to hear this from somebody who listens well?
 Write a line for each into a file of the same name that ends in .csv, after this first line:

@@ -190,7 +190,8 @@ def test_the_command(tiny_generator, talks, tmp_path, ended):
 
 
 @pytest.mark.parametrize(("negatives", "sources"), [("own", {"own"}), ("mismatched", {"other"})])
-def test_one_kind_of_negatives(tiny_generator, talks, tmp_path, ended, negatives, sources):
+@pytest.mark.usefixtures("talks", "ended")
+def test_one_kind_of_negatives(tiny_generator, tmp_path, negatives, sources):
     out = tmp_path / "pairs.jsonl"
     where = ["--annotated", tmp_path / "annotated", "--corpus", "jsonl", "--out", out]
     call("pairs", tiny_generator, *where, "--count", 3, "--negatives", negatives)

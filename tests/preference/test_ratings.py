@@ -250,7 +250,7 @@ def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch):
     assert not list(kept.rglob("*people-of-another-day.json"))
     call(*command, "--people", "people of another day")
     assert kept_result("*people-of-another-day.json").metric("rated_overall") == 4
-    with pytest.raises(InputError, match="no folder with a run.json"):
+    with pytest.raises(InputError, match=r"no folder with a run\.json"):
         call(*command, "--ours", "ours=nowhere")
     with pytest.raises(InputError, match="NAME=FILE"):
         call("sheets", folder, "ours")

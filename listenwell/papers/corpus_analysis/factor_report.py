@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from listenwell.labels import EMOTIONS, INTENTS, LEVELS, MECHANISMS
+from listenwell.labels import EMOTIONS, INTENTS, MECHANISMS
 from listenwell.papers.corpus_analysis.factors import WORDS, Analysis, CrossTable
 from listenwell.papers.corpus_analysis.words import Word
 from listenwell.results.drawing import STYLE, save
@@ -25,15 +25,15 @@ NAMES = {
     "act": "dialogue act (DA)",
     "tone": "expressed emotion (EM)",
 }
-ORANGE, BLUE, GREY, LIGHT = "#E69F00", "#0072B2", "#767676", "#56B4E9"  # Okabe and Ito (2008)
+ORANGE, BLUE, GREY = "#E69F00", "#0072B2", "#767676"  # Okabe and Ito (2008)
 HEAD = """
 - A *reply* is a turn of the listener right after another person's. Labels that the corpus does not give are
   predicted by the annotators.
 - P(Y | X): in the tables each X is a row, in the figure each X is a column; either adds up to 1.
-- I(X; Y): mutual information in bits, with a 95 % interval from dialogues drawn with replacement; *independent* is
-  what independent factors would show, *of H(Y)* the share of the uncertainty about Y that X removes.
-- *typical* words have high log-odds against all other labels (Monroe et al. 2008); *used most* leaves out function
-  words.
+- I(X; Y): mutual information in bits, with a 95 % interval by bootstrap of dialogues; *independent*
+  is what independent factors would show, *of H(Y)* the share of the uncertainty about Y that X removes.
+- *typical* words have high log-odds against all other labels (Monroe et al. 2008); *used most* leaves out
+  function words.
 """
 
 
@@ -78,19 +78,14 @@ def grids(analysis: Analysis) -> list[Grid]:
 
 def distribution_grids(analysis: Analysis) -> list[Grid]:
     """Labels that occur, with counts and shares."""
-    return [
-        Grid(
-            f"{one.title[0].upper()}{one.title[1:]} (n = {one.total:,})",
-            ("label", "count", "share"),
-            tuple(
-                (shown(label), f"{n:,}", f"{100 * n / one.total:.1f} %")
-                for label, n in one.counts.items()
-                if n
-            ),
-            frozenset({1, 2}),
-        )
-        for one in analysis.distributions.values()
-    ]
+    result = []
+    for distribution in analysis.distributions.values():
+        total, title = distribution.total, distribution.title
+        counts = [(shown(label), count) for label, count in distribution.counts.items() if count]
+        rows = tuple((label, f"{count:,}", f"{100 * count / total:.1f} %") for label, count in counts)
+        heading = f"{title[0].upper()}{title[1:]} (n = {total:,})"
+        result.append(Grid(heading, ("label", "count", "share"), rows, frozenset({1, 2})))
+    return result
 
 
 def word_grids(analysis: Analysis) -> list[Grid]:
@@ -99,18 +94,12 @@ def word_grids(analysis: Analysis) -> list[Grid]:
     def counted(words: Sequence[Word]) -> str:
         return ", ".join(f"{shortened(word.word, 24)} ({word.count:,})" for word in words[:8]) or "–"
 
-    return [
-        Grid(
-            WORDS[name][0][0].upper() + WORDS[name][0][1:],
-            ("label", "typical", "used most", "words"),
-            tuple(
-                (shown(one.label), counted(one.typical), counted(one.used), f"{one.total:,}")
-                for one in labels
-            ),
-            frozenset({3}),
-        )
-        for name, labels in analysis.words.items()
-    ]
+    result = []
+    for name, labels in analysis.words.items():
+        rows = [(shown(w.label), counted(w.typical), counted(w.used), f"{w.total:,}") for w in labels]
+        title = WORDS[name][0][0].upper() + WORDS[name][0][1:]
+        result.append(Grid(title, ("label", "typical", "used most", "words"), tuple(rows), frozenset({3})))
+    return result
 
 
 def draw(analysis: Analysis, heading: str, folder: Path) -> list[Path]:
@@ -148,11 +137,8 @@ def heat_maps(analysis: Analysis) -> Figure | None:
         panel.set_yticks(range(len(table.counts.columns)), table.counts.columns)
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
-        found = table.information
         title = _title(table).replace(": ", ":\n")
-        panel.set_title(
-            f"{title}\nI = {found.bits:.3f} bits ({found.low:.3f} to {found.high:.3f})", fontsize=10
-        )
+        panel.set_title(f"{title}\nI = {_bits(table)}", fontsize=10)
     canvas.colorbar(image, ax=list(panels), shrink=0.6, aspect=30, pad=0.015, label="P(Y | X)")
     return canvas
 
@@ -163,15 +149,16 @@ def bars(
     """A figure of some distributions beside each other, those that the corpus has."""
 
     def figure(analysis: Analysis) -> Figure | None:
-        shown_ones = [analysis.distributions[name] for name in names if name in analysis.distributions]
-        if not shown_ones:
+        distributions = [analysis.distributions[name] for name in names if name in analysis.distributions]
+        if not distributions:
             return None
-        rows = max(len(one.counts) for one in shown_ones)
+        rows = max(len(distribution.counts) for distribution in distributions)
         canvas = Figure(
-            figsize=(1.0 + 4.6 * len(shown_ones), 1.4 + 0.235 * max(rows, 8)), layout="constrained"
+            figsize=(1.0 + 4.6 * len(distributions), 1.4 + 0.235 * max(rows, 8)), layout="constrained"
         )
-        for panel, one in zip(canvas.subplots(1, len(shown_ones), squeeze=False)[0], shown_ones, strict=True):
-            shares = 100 * pd.Series(one.counts) / one.total
+        panels = canvas.subplots(1, len(distributions), squeeze=False)[0]
+        for panel, distribution in zip(panels, distributions, strict=True):
+            shares = 100 * pd.Series(distribution.counts) / distribution.total
             drawn = panel.barh(
                 [shown(label) for label in shares.index], shares, color=list(map(colour, shares.index))
             )
@@ -179,27 +166,10 @@ def bars(
             panel.invert_yaxis()
             panel.margins(x=0.15, y=0.01)
             panel.set_xlabel(key)
-            panel.set_title(f"{one.title}\n(n = {one.total:,})", fontsize=10)
+            panel.set_title(f"{distribution.title}\n(n = {distribution.total:,})", fontsize=10)
         return canvas
 
     return figure
-
-
-def levels(analysis: Analysis) -> Figure | None:
-    """The level of each mechanism in replies: one bar of three parts each."""
-    counts = {name: analysis.distributions.get(f"level_{name}") for name in MECHANISMS}
-    if not all(counts.values()):
-        return None
-    table = pd.DataFrame({shown(name): one.counts for name, one in counts.items() if one}).T[list(LEVELS)]
-    canvas = Figure(figsize=(7, 2.8), layout="constrained")
-    panel = canvas.subplots()
-    shares = 100 * table.div(table.sum(axis=1), axis=0)
-    shares.plot.barh(ax=panel, stacked=True, color=["#e3e3e3", LIGHT, BLUE], xlabel="percent of replies")
-    for drawn, share in zip(panel.containers, shares.to_numpy().T, strict=True):
-        panel.bar_label(drawn, [f"{value:.0f}" if value >= 4 else "" for value in share], label_type="center")
-    panel.invert_yaxis()
-    panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.25), ncols=3, frameon=False)
-    return canvas
 
 
 def shown(label: str) -> str:
@@ -217,6 +187,15 @@ def _title(table: CrossTable) -> str:
     return f"P({of[1]} | {given[1]}): {of[0]} given {given[0]}"
 
 
+def _bits(table: CrossTable) -> str:
+    information = table.information
+    return (
+        f"{information.bits:.3f} bits ({information.low:.3f} to {information.high:.3f})"
+        if information
+        else "–"
+    )
+
+
 def _kind(label: str) -> str:
     return ORANGE if label in EMOTIONS else BLUE if label in INTENTS else GREY
 
@@ -230,6 +209,6 @@ FIGURES: dict[str, Callable[[Analysis], Any]] = {
         "percent (orange: emotions, blue: intents)",
     ),
     "reply-factors": bars(("act", "tone", "mechanisms"), lambda label: BLUE),
-    "mechanism-levels": levels,
+    "mechanism-levels": bars([f"level_{name}" for name in MECHANISMS], lambda label: BLUE),
 }
 """By file name; None where a figure has nothing to show."""

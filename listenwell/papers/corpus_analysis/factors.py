@@ -1,10 +1,10 @@
 """Factor statistics of an annotated corpus: cross tables, label distributions and words by label.
 
 CoMAE (§4.5) counts the pairs of communication mechanism (CM), dialogue act (DA) and expressed emotion (EM) in
-replies and draws P(Y | X) for (CM, DA), (CM, EM) and (DA, EM). Each mechanism of a reply makes a pair of its own,
-so a reply with two mechanisms counts twice, and replies without a mechanism are left out (§4.4). The tables over
-all replies take the mechanisms together, as one factor of eight values, and count each reply once. The paper
-gives no formula for the mutual information of §6.3; here it is Shannon's, in bits.
+replies and draws P(Y | X) for (CM, DA), (CM, EM) and (DA, EM). Each mechanism of a reply makes a pair, so a
+reply with two counts twice, and replies without any are left out (§4.4). The tables over all replies take the
+mechanisms together, as one factor of eight values, and count each reply once. The paper gives no formula for
+the mutual information of §6.3; here it is Shannon's, in bits.
 """
 
 import sys
@@ -69,8 +69,8 @@ DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
         for name in MECHANISMS
     },
 }
-"""By name: title, labels, group of turns, column. Emotions are EmpatheticDialogues' Figure 3, last turns MEED2's
-Figure 2, acts and tones CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
+"""By name: title, labels, group of turns, column. Emotions are EmpatheticDialogues' Figure 3, last turns
+MEED2's Figure 2, acts and tones CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
 WORDS: dict[str, tuple[str, LabelSet, str, str]] = {
     "emotion_speaker": ("the speaker's words by the conversation's emotion", EMOTIONS, "speaker", "emotion"),
     "emotion_listener": (
@@ -95,8 +95,8 @@ class Information:
     """Lower end of the 95 % interval; never below 0."""
     high: float
     independent: float
-    """Expected of independent factors in a table of this size: (rows − 1) (columns − 1) / (2 n ln 2), of those that
-    occur (Miller 1955). A value near it means nothing."""
+    """Expected of independent factors in a table of this size: (rows − 1) (columns − 1) / (2 n ln 2), of
+    those that occur (Miller 1955). A value near it means nothing."""
     share: float | None
     """I(X; Y) / H(Y): the share of the uncertainty about Y that X removes; None where there is none."""
 
@@ -203,17 +203,8 @@ def turn_table(dialogues: Iterable[Dialogue]) -> pd.DataFrame:
     """One row a turn: its dialogue's number, its role, words and labels; None where it has no label."""
     rows = [row for number, dialogue in enumerate(dialogues) for row in _turn_rows(number, dialogue)]
     levels = [f"level_{name}" for name in MECHANISMS]
-    columns = [
-        "dialogue",
-        "is_listener",
-        "is_reply",
-        "words",
-        "emotion",
-        "predicted",
-        "intent",
-        *FACTORS,
-        *levels,
-    ]
+    labels = ["emotion", "predicted", "intent", *FACTORS, *levels]
+    columns = ["dialogue", "is_listener", "is_reply", "words", *labels]
     return pd.DataFrame(rows, columns=columns).astype({"is_listener": bool, "is_reply": bool})
 
 
@@ -257,7 +248,7 @@ def _distribution(name: str, groups: dict[str, pd.DataFrame]) -> Distribution:
     return Distribution(name, title, len(values), {label: int(counts.get(label, 0)) for label in ordered})
 
 
-def cross_table(
+def cross_table(  # noqa: PLR0913, PLR0917 - a pairing is three of them
     replies: pd.DataFrame, given: str, of: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
 ) -> CrossTable:
     """Count the pairs (X, Y) of replies, with their mutual information.
@@ -297,8 +288,8 @@ def _information(
 ) -> Information:
     """The mutual information and its interval, from dialogues drawn with replacement.
 
-    A drawn sample repeats replies, so every table of one looks more dependent than the corpus: the samples' values
-    are shifted so that their mean is the corpus's value, and the middle 95 % of them are the interval.
+    A drawn sample repeats replies, so its table looks more dependent than the corpus: the samples' values are
+    shifted so that their mean is the corpus's value, and the middle 95 % of them are the interval.
     """
     if draws < 1:
         raise InputError(f"There are {draws} draws.", "Give 1 or more; 1000 is usual.")

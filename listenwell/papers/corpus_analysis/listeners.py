@@ -7,8 +7,8 @@ as theirs and drawn from all replies to it; each set is one document, with TF-ID
 """
 
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ BY = {
     "together": "all replies in one, since the corpus has no emotions",
 }
 """What the groups of replies are made by."""
+PAIR = ["emotion", "listeners", "replies", "dialogues", "pool", "similarity", "random", "mean", "spread"]
 COLUMNS = ["text", "listener", "dialogue", "emotion", "heard"]
 
 
@@ -51,39 +52,15 @@ def reply_row(example: Example) -> tuple[str, str | None, str, str | None, str |
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two listeners' replies to one emotion, and the random sets beside them."""
-
-    emotion: str
-    listeners: tuple[str, str]
-    """The two with the most replies; of equals those who came first."""
-    replies: tuple[int, int]
-    dialogues: tuple[int, int]
-    pool: int
-    """All replies to the emotion, from which the random sets are drawn."""
-    similarity: float
-    """Of the two listeners' replies, from 0 to 1."""
-    random: tuple[float, ...]
-    """Of two random sets, one for each run."""
-
-    @property
-    def mean(self) -> float:
-        """Of the random sets."""
-        return float(np.mean(self.random))
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of the random sets (n − 1)."""
-        return float(np.std(self.random, ddof=1))
-
-
-@dataclass(frozen=True)
 class Comparison:
     """All emotions of a corpus."""
 
     by: str
     """A key of BY."""
-    pairs: tuple[Pair, ...]
+    pairs: pd.DataFrame
+    """A row for each emotion: the two `listeners` with the most replies (of equals who came first), how many
+    `replies` and `dialogues` they have, the `pool` of all replies to it, the `similarity` of the two, from 0
+    to 1, and that of the `random` sets, with their `mean` and `spread` (standard deviation, n − 1)."""
     left_out: dict[str, str]
     """Emotions without two listeners with enough replies, and why."""
     replies: int
@@ -95,19 +72,19 @@ class Comparison:
 
     @property
     def lower(self) -> int:
-        """Emotions for which two listeners are less alike than random sets on average."""
-        return sum(pair.similarity < pair.mean for pair in self.pairs)
+        """Emotions for which two listeners are less alike than random sets on average: the paper's count."""
+        return int((self.pairs["similarity"] < self.pairs["mean"]).sum())
 
     @property
     def lowest(self) -> int:
         """Emotions for which they are less alike in every run."""
-        return sum(pair.similarity < min(pair.random) for pair in self.pairs)
+        return int((self.pairs["similarity"] < self.pairs["random"].map(min)).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         counts = {"lower": self.lower, "lowest": self.lowest, "of": len(self.pairs)}
-        pairs = [{**asdict(pair), "mean": pair.mean, "spread": pair.spread} for pair in self.pairs]
-        return {**asdict(self), **counts, "pairs": pairs}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, **counts, "pairs": self.pairs.to_dict("records")}
 
 
 def compare(
@@ -127,7 +104,7 @@ def compare(
     named = table.dropna(subset="listener")
     by = next((column for column in ("emotion", "heard") if named[column].notna().any()), "together")
     kept = named.assign(group=ALL if by == "together" else named[by]).dropna(subset="group").reset_index()
-    pairs, left_out = list[Pair](), dict[str, str]()
+    pairs, left_out = [], dict[str, str]()
     similarity = Similarity(kept["text"]) if len(kept) else None
     generator = np.random.default_rng(seed)
     for emotion in (*EMOTIONS, ALL):
@@ -139,21 +116,16 @@ def compare(
             left_out[emotion] = few or "one listener"
         elif similarity is not None and len(counts):
             first, second = (group[group["listener"] == name] for name in counts.index[:2])
-            sizes = (len(first), len(second))
+            size, sizes = len(first), [len(first), len(second)]
             drawn = [generator.choice(list(group.index), sum(sizes), replace=False) for _ in range(runs)]
-            pairs.append(
-                Pair(
-                    emotion,
-                    (str(counts.index[0]), str(counts.index[1])),
-                    sizes,
-                    (first["dialogue"].nunique(), second["dialogue"].nunique()),
-                    len(group),
-                    similarity(first.index, second.index),
-                    tuple(similarity(rows[: sizes[0]], rows[sizes[0] :]) for rows in drawn),
-                )
-            )
+            random = [similarity(rows[:size], rows[size:]) for rows in drawn]
+            dialogues = [first["dialogue"].nunique(), second["dialogue"].nunique()]
+            alike = similarity(first.index, second.index)
+            mean, spread = float(np.mean(random)), float(np.std(random, ddof=1))
+            names = list(counts.index[:2])
+            pairs.append((emotion, names, sizes, dialogues, len(group), alike, random, mean, spread))
     counted = (len(table), len(table) - len(named), len(named) - len(kept), kept["listener"].nunique())
-    return Comparison(by, tuple(pairs), left_out, *counted)
+    return Comparison(by, pd.DataFrame(pairs, columns=PAIR), left_out, *counted)
 
 
 class Similarity:
@@ -199,10 +171,10 @@ def grid(comparison: Comparison) -> Grid:
             pair.emotion,
             *(f"{value:.3f}" for value in (pair.similarity, pair.mean, pair.spread)),
             f"{pair.similarity - pair.mean:+.3f}".replace("-", "−"),
-            _sizes(pair),
+            "{:,} + {:,}".format(*pair.replies),
             f"{pair.pool:,}",
         )
-        for pair in _ordered(comparison.pairs)
+        for pair in _ordered(comparison.pairs).itertuples()
     ]
     columns = ("emotion", "two listeners", "random sets", "± (SD)", "difference", "replies", "of all")
     return Grid("TF-IDF similarity of two sets of replies", columns, tuple(rows), frozenset(range(1, 7)))
@@ -220,13 +192,15 @@ def figure(comparison: Comparison, heading: str) -> Figure:
     pairs = _ordered(comparison.pairs)
     canvas = Figure(figsize=(8, 2.1 + 0.24 * len(pairs)), layout="constrained")
     panel, heights = canvas.subplots(), range(len(pairs))
-    means, similarities = [pair.mean for pair in pairs], [pair.similarity for pair in pairs]
-    panel.hlines(heights, means, similarities, color="#cccccc", linewidth=2, zorder=1)
-    label = f"two random sets, mean ± SD of {len(pairs[0].random)} draws"
-    spreads = [pair.spread for pair in pairs]
-    panel.errorbar(means, heights, xerr=spreads, fmt="D", color="#E69F00", zorder=2, label=label)
-    panel.plot(similarities, heights, "o", markersize=5, color="#0072B2", zorder=3, label="two listeners")
-    panel.set_yticks(heights, [f"{pair.emotion} ({_sizes(pair)})" for pair in pairs])
+    panel.hlines(heights, pairs["mean"], pairs["similarity"], color="#cccccc", linewidth=2, zorder=1)
+    label = f"two random sets, mean ± SD of {len(pairs['random'].iloc[0])} draws"
+    panel.errorbar(
+        pairs["mean"], heights, xerr=pairs["spread"], fmt="D", color="#E69F00", zorder=2, label=label
+    )
+    panel.plot(
+        pairs["similarity"], heights, "o", markersize=5, color="#0072B2", zorder=3, label="two listeners"
+    )
+    panel.set_yticks(heights, [f"{row[0]} ({row[5]})" for row in grid(comparison).rows])
     panel.set_ylim(len(pairs) - 0.4, -0.6)
     panel.grid(axis="x", color="#eeeeee")
     panel.set_title(textwrap.fill(finding(comparison), 75), fontsize=10)
@@ -236,10 +210,6 @@ def figure(comparison: Comparison, heading: str) -> Figure:
     return canvas
 
 
-def _ordered(pairs: Sequence[Pair]) -> list[Pair]:
+def _ordered(pairs: pd.DataFrame) -> pd.DataFrame:
     """The emotions where people differ most from random sets first."""
-    return sorted(pairs, key=lambda pair: pair.similarity - pair.mean)
-
-
-def _sizes(pair: Pair) -> str:
-    return f"{pair.replies[0]:,} + {pair.replies[1]:,}"
+    return pairs.loc[(pairs["similarity"] - pairs["mean"]).sort_values(kind="stable").index]

@@ -3,6 +3,8 @@ import math
 import sys
 
 import matplotlib
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.text import Text
 
@@ -11,8 +13,8 @@ from listenwell.errors import InputError, MissingExtraError
 from listenwell.labels import EMOTIONS
 from listenwell.papers.corpus_analysis.listeners import (
     ALL,
+    PAIR,
     Comparison,
-    Pair,
     Similarity,
     compare,
     draw,
@@ -55,8 +57,8 @@ def test_marks_weigh_nothing_and_a_set_without_words_is_like_none():
 
 
 def test_two_listeners_beside_random_sets_by_hand():
-    (pair,) = compare(talked(*ONCE), least=2, runs=40).pairs
-    assert (pair.emotion, pair.listeners, pair.replies, pair.pool) == ("sad", ("ann", "ben"), (2, 2), 4)
+    (pair,) = compare(talked(*ONCE), least=2, runs=40).pairs.itertuples()
+    assert (pair.emotion, pair.listeners, pair.replies, pair.pool) == ("sad", ["ann", "ben"], [2, 2], 4)
     assert pair.similarity == 0  # they share no word
     # Four replies make two sets of two in three ways: once the two people's, twice each with both words.
     assert {round(value, 9) for value in pair.random} == {0, 1}
@@ -68,13 +70,13 @@ def test_two_listeners_beside_random_sets_by_hand():
 def test_random_sets_are_disjoint_of_the_same_sizes_and_from_all_replies():
     # Every reply has a word of its own: disjoint sets share none, and a word weighs the same everywhere.
     own = talked(*(("ann", f"a{n}") for n in range(4)), *(("ben", f"b{n}") for n in range(3)), ("cleo", "c"))
-    (pair,) = compare(own, least=1).pairs
-    assert pair.random == (0,) * 5 and pair.similarity == 0
-    assert pair.replies == (4, 3) and pair.pool == 8
+    (pair,) = compare(own, least=1).pairs.itertuples()
+    assert pair.random == [0] * 5 and pair.similarity == 0
+    assert pair.replies == [4, 3] and pair.pool == 8
     # From the two people's replies alone, two sets of two would have all words in common, or none.
     others = [*ONCE, ("cleo", "snow"), ("dora", "snow")]
-    (pair,) = compare(talked(*others), least=1, runs=40).pairs
-    assert pair.listeners == ("ann", "ben")
+    (pair,) = compare(talked(*others), least=1, runs=40).pairs.itertuples()
+    assert pair.listeners == ["ann", "ben"]
     assert any(0 < value < 0.99 for value in pair.random)
 
 
@@ -82,16 +84,16 @@ def test_the_two_with_the_most_replies_and_of_equals_who_came_first():
     replies = talked(
         ("zoe", "x"), ("ann", "x"), ("ben", "x"), ("ben", "x"), ("ann", "y"), ("zoe", "y"), ("cy", "z")
     )
-    (pair,) = compare(replies, least=1).pairs
-    assert pair.listeners == ("zoe", "ann")
+    (pair,) = compare(replies, least=1).pairs.itertuples()
+    assert pair.listeners == ["zoe", "ann"]
     more = [*replies, *talked(("cy", "x"), ("cy", "x"))]
-    assert compare(more, least=1).pairs[0].listeners == ("cy", "zoe")
+    assert compare(more, least=1).pairs["listeners"][0] == ["cy", "zoe"]
 
 
 def test_conversations_of_each_are_counted():
     replies = [("x", "ann", "1", "sad", None), ("y", "ann", "1", "sad", None), ("x", "ben", "2", "sad", None)]
-    (pair,) = compare(replies, least=1).pairs
-    assert (pair.replies, pair.dialogues) == ((2, 1), (1, 1))
+    (pair,) = compare(replies, least=1).pairs.itertuples()
+    assert (pair.replies, pair.dialogues) == ([2, 1], [1, 1])
 
 
 def test_the_seed_draws_the_same_sets():
@@ -99,9 +101,9 @@ def test_the_seed_draws_the_same_sets():
         *((name, f"{name} word{n} word{n % 3}") for n in range(9) for name in ("ann", "ben", "cleo"))
     )
     first, again = compare(replies, seed=3), compare(replies, seed=3)
-    assert first == again
-    assert compare(replies, seed=4).pairs[0].random != first.pairs[0].random
-    assert compare(replies, seed=4).pairs[0].similarity == first.pairs[0].similarity
+    assert first.to_dict() == again.to_dict()
+    assert compare(replies, seed=4).pairs["random"][0] != first.pairs["random"][0]
+    assert compare(replies, seed=4).pairs["similarity"][0] == first.pairs["similarity"][0]
 
 
 def test_emotions_without_two_busy_listeners_are_left_out_with_the_reason():
@@ -115,32 +117,32 @@ def test_emotions_without_two_busy_listeners_are_left_out_with_the_reason():
         ],
         least=2,
     )
-    assert [pair.emotion for pair in found.pairs] == ["proud"] and found.by == "emotion"
+    assert list(found.pairs["emotion"]) == ["proud"] and found.by == "emotion"
     assert found.left_out == {"afraid": "one listener", "sad": "the second listener has 1 of 2 replies"}
     assert (found.replies, found.unnamed, found.unlabelled, found.listeners) == (11, 1, 1, 2)
-    assert found.pairs[0].pool == 4  # who cannot be told is in no set
+    assert found.pairs["pool"][0] == 4  # who cannot be told is in no set
 
 
 def test_emotions_stand_in_the_order_of_their_labels():
     replies = [one for emotion in reversed(EMOTIONS) for one in talked(*ONCE, emotion=emotion)]
-    assert [pair.emotion for pair in compare(replies, least=1).pairs] == list(EMOTIONS)
+    assert list(compare(replies, least=1).pairs["emotion"]) == list(EMOTIONS)
 
 
 def test_heard_emotions_stand_in_and_without_any_all_replies_are_one_group():
     heard = compare([*talked(*ONCE, emotion=None, heard="joyful"), *talked(ONCE[0], emotion=None)], least=1)
     assert heard.by == "heard" and heard.unlabelled == 1
-    assert [pair.emotion for pair in heard.pairs] == ["joyful"]
+    assert list(heard.pairs["emotion"]) == ["joyful"]
     given = compare([*talked(*ONCE), *talked(*ONCE, emotion=None, heard="joyful")], least=1)
     assert given.by == "emotion" and given.unlabelled == 4
     together = compare(talked(*ONCE, emotion=None), least=1)
-    assert together.by == "together" and [pair.emotion for pair in together.pairs] == [ALL]
+    assert together.by == "together" and list(together.pairs["emotion"]) == [ALL]
 
 
 def test_nothing_to_compare_is_no_pair():
     empty = compare([])
-    assert (empty.pairs, empty.replies, empty.listeners) == ((), 0, 0)
+    assert (len(empty.pairs), empty.replies, empty.listeners) == (0, 0, 0)
     nobody = compare(talked((None, "tea")))
-    assert (nobody.pairs, nobody.replies, nobody.unnamed) == ((), 1, 1)
+    assert (len(nobody.pairs), nobody.replies, nobody.unnamed) == (0, 1, 1)
     for wrong in ({"runs": 1}, {"least": 0}):
         with pytest.raises(InputError):
             compare([], **wrong)
@@ -164,11 +166,12 @@ def test_scikit_learn_missing_is_an_error_with_the_command(monkeypatch):
 
 
 def pair(emotion="sad", similarity=0.25, random=(0.5, 0.625, 0.375), replies=(1200, 7)):
-    return Pair(emotion, ("ann", "ben"), replies, (3, 4), 2000, similarity, random)
+    mean, spread = float(np.mean(random)), float(np.std(random, ddof=1))
+    return emotion, ["ann", "ben"], replies, [3, 4], 2000, similarity, list(random), mean, spread
 
 
 def comparison(*pairs, by="emotion"):
-    return Comparison(by, pairs, {"proud": "one listener"}, 3000, 1, 2, 9)
+    return Comparison(by, pd.DataFrame(list(pairs), columns=PAIR), {"proud": "one listener"}, 3000, 1, 2, 9)
 
 
 def test_numbers_go_to_json():
