@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from listenwell.labels import EMOTIONS, INTENTS, MECHANISMS
+from listenwell.labels import EMOTIONS, INTENTS, LEVELS, MECHANISMS
 from listenwell.papers.corpus_analysis.factors import WORDS, Analysis, CrossTable
 from listenwell.papers.corpus_analysis.words import Word
 from listenwell.results.drawing import STYLE, save
@@ -158,7 +158,9 @@ def bars(
         )
         panels = canvas.subplots(1, len(distributions), squeeze=False)[0]
         for panel, distribution in zip(panels, distributions, strict=True):
-            shares = 100 * pd.Series(distribution.counts) / distribution.total
+            counts = distribution.counts
+            order = [level for level in LEVELS if level in counts] or list(counts)  # levels keep their order
+            shares = 100 * pd.Series(counts).loc[order] / distribution.total
             drawn = panel.barh(
                 [shown(label) for label in shares.index], shares, color=list(map(colour, shares.index))
             )
