@@ -18,6 +18,7 @@ from reply_speed import CANDIDATES, add_model, keep, settings, talk
 from listenwell.dialogue import Reply
 from listenwell.results.drawing import STYLE, need_matplotlib, save
 from listenwell.listener import Listener
+from listenwell.results.drawing import STYLE, need_matplotlib, save
 
 OUT = Path(__file__).parent / "results" / "growth.json"
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"

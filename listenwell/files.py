@@ -2,11 +2,12 @@
 
 import errno
 import hashlib
+import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -180,3 +181,52 @@ def _umask() -> int:
 def slug(name: str) -> str:
     """A name as part of a file's name: lower case, with - for all that is no letter or figure."""
     return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-") or "nameless"
+
+
+class ResumableJsonl:
+    """A JSONL file that is written group by group, so that a killed run loses one group at most.
+
+    Groups are collected in PATH.part, whose first line says what they are made of; `finish` writes PATH.
+
+    Args:
+        path: the file to write; it must not be there yet.
+        about: what the lines depend on: a run with other values does not go on in the same file.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, object]) -> None:
+        self.path, self._part = path, path.with_name(f"{path.name}.part")
+        if path.exists():
+            raise InputError(f"{path} is there already, and finished.", "Name another file, or remove it.")
+        header = json.dumps({"about": about}, sort_keys=True)
+        with disk_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = self._part.read_bytes().splitlines(keepends=True) if self._part.exists() else []
+            if lines and not lines[-1].endswith(b"\n"):  # a kill cut it off
+                lines.pop()
+            if lines and lines[0].decode() != f"{header}\n":
+                raise InputError(
+                    f"{self._part} was begun with other inputs or settings.",
+                    "Give the same ones to go on, or remove the file.",
+                )
+            self._groups: dict[str, list[str]] = dict(json.loads(line) for line in lines[1:])
+            self._part.write_bytes(b"".join(lines) or f"{header}\n".encode())
+
+    def __contains__(self, key: str) -> bool:
+        """Whether a group is already written."""
+        return key in self._groups
+
+    def add(self, key: str, rows: Iterable[str]) -> None:
+        """Write the lines of one group to disk."""
+        self._groups[key] = list(rows)
+        with disk_errors(self._part), self._part.open("ab") as file:
+            file.write(json.dumps([key, self._groups[key]]).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def finish(self) -> list[str]:
+        """Write all lines, group after group, to the file itself; returns them."""
+        rows = [row for group in self._groups.values() for row in group]
+        with written_whole(self.path) as file:
+            file.writelines(f"{row}\n".encode() for row in rows)
+        self._part.unlink()
+        return rows

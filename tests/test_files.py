@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from listenwell.errors import InputError
-from listenwell.files import disk_errors, folder_written_whole, recover, written_whole
+from listenwell.files import ResumableJsonl, disk_errors, folder_written_whole, recover, written_whole
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -109,3 +109,19 @@ def test_a_folder_in_the_files_place_is_a_clear_error(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="Cannot write"), written_whole(tmp_path / "file" / "x") as out:
         out.write(b"x")
+
+
+def test_a_resumable_file_goes_on_after_a_kill(tmp_path):
+    path, part = tmp_path / "pairs.jsonl", tmp_path / "pairs.jsonl.part"
+    ResumableJsonl(path, {"seed": 1}).add("0", ["a", "b"])
+    part.write_bytes(part.read_bytes() + b'["1", ["c')  # a kill in the middle of a line
+    assert not path.exists()
+    with pytest.raises(InputError, match="begun with other inputs or settings"):
+        ResumableJsonl(path, {"seed": 2})
+    resumed = ResumableJsonl(path, {"seed": 1})
+    assert "0" in resumed and "1" not in resumed
+    resumed.add("1", ["d"])
+    assert resumed.finish() == ["a", "b", "d"] and path.read_text() == "a\nb\nd\n"
+    assert not part.exists()
+    with pytest.raises(InputError, match="finished"):
+        ResumableJsonl(path, {"seed": 1})

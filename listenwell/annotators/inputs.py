@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from listenwell.annotators.heads import EMOTION_GROUP, HEADS
-from listenwell.corpora import CORPORA, Item, Reader, Report
+from listenwell.corpora import CORPORA, CorpusLoader, Item, Report
 from listenwell.dialogue import SPEAKER, Dialogue, LabelledText, Turn
 from listenwell.errors import InputError, ListenwellError, nearest
 from listenwell.labels import EMOTION_GROUPS
@@ -166,7 +166,7 @@ class CorpusSource(Source):
         split: one of its splits; None reads every one that is there. Each dialogue notes which it is from.
     """
 
-    def __init__(self, reader: Reader, split: str | None = None) -> None:
+    def __init__(self, reader: CorpusLoader, split: str | None = None) -> None:
         self.reader = reader
         self.splits = (split,) if split is not None else reader.available() or (reader.splits[0],)
         reader.check(self.splits[0])

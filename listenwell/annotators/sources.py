@@ -13,7 +13,7 @@ import numpy as np
 
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.views import View, context_view
-from listenwell.corpora import CORPORA, Item, Reader
+from listenwell.corpora import CORPORA, CorpusLoader, Item
 from listenwell.corpora.epitome import SPLIT_RULE
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.labels import LEVELS, MECHANISMS, act_of, tone_of
@@ -60,7 +60,7 @@ class Source:
             if not (split == "train" and self.faulty and self.faulty(item)):
                 yield from self.views(item)
 
-    def reader(self, path: Path | None = None) -> Reader:
+    def reader(self, path: Path | None = None) -> CorpusLoader:
         """The corpus's reader."""
         return CORPORA.load(self.corpus)(path)
 

@@ -13,6 +13,7 @@ from listenwell.cli.corpus import corpus
 from listenwell.cli.evaluate import evaluate
 from listenwell.cli.evaluate_models import ensemble
 from listenwell.cli.export import export
+from listenwell.cli.preference import preference
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
@@ -45,6 +46,7 @@ app.command()(train)
 app.command()(export)
 app.command()(sweep)
 app.add_typer(corpus, name="corpus")
+app.add_typer(preference, name="preference")
 
 
 def _show_version(wanted: bool) -> None:

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.corpus_factors import factors
-from listenwell.cli.corpus_listeners import listeners
+from listenwell.cli.corpus_analysis import factors, listeners
 from listenwell.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from listenwell.corpora import Item, Reader
+    from listenwell.corpora import CorpusLoader, Item
 
 corpus = typer.Typer(no_args_is_help=True, help="Read the corpora of the field in their publishers' formats.")
 
@@ -32,19 +31,19 @@ def list_(as_json: AsJson = False) -> None:
     """Show every corpus, its licence, and which splits are here."""
     from listenwell.corpora import CORPORA
 
-    readers = [CORPORA.load(name)() for name in CORPORA]
+    loaders = [CORPORA.load(name)() for name in CORPORA]
     rows = [
         {
-            "name": reader.name,
-            "title": reader.title,
-            "licence": reader.licence,
-            "citation": reader.citation,
-            "path": str(reader.path),
-            "splits": list(reader.splits),
-            "here": list(reader.available()),
-            "download": bool(reader.downloads),
+            "name": loader.name,
+            "title": loader.title,
+            "licence": loader.licence,
+            "citation": loader.citation,
+            "path": str(loader.path),
+            "splits": list(loader.splits),
+            "here": list(loader.available()),
+            "download": bool(loader.downloads),
         }
-        for reader in readers
+        for loader in loaders
     ]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
@@ -66,9 +65,9 @@ def show(
     from listenwell.cli.tables import item_panel
     from listenwell.errors import InputError
 
-    reader = open_reader(name, path)
-    chosen = split or chosen_splits(reader, None)[0]
-    item = next(islice(reader.read(chosen), index, None), None)
+    loader = open_loader(name, path)
+    chosen = split or chosen_splits(loader, None)[0]
+    item = next(islice(loader.read(chosen), index, None), None)
     if item is None:
         raise InputError(f"{name} {chosen} has no item {index}.", "Give a smaller --index.")
     if as_json:
@@ -83,11 +82,11 @@ def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson =
     from listenwell.corpora import Report
     from listenwell.corpora.stats import measure
 
-    reader, figures, reports = open_reader(name, path), {}, {}
-    for part in chosen_splits(reader, split):
-        reader.report = Report()
-        figures[part] = measure(_read(reader, part))
-        reports[part] = reader.report
+    loader, figures, reports = open_loader(name, path), {}, {}
+    for part in chosen_splits(loader, split):
+        loader.report = Report()
+        figures[part] = measure(_read(loader, part))
+        reports[part] = loader.report
     if as_json:
         data = {
             part: {
@@ -101,7 +100,7 @@ def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson =
         return
     from listenwell.cli.tables import statistics_tables
 
-    statistics_tables(reader, figures, reports)
+    statistics_tables(loader, figures, reports)
 
 
 @corpus.command()
@@ -114,15 +113,15 @@ def convert(
     """Write a corpus as listenwell's own JSONL, whole or not at all."""
     from listenwell.files import written_whole
 
-    reader, count = open_reader(name, path), 0
+    loader, count = open_loader(name, path), 0
     out = nullcontext(sys.stdout.buffer) if str(to) == "-" else written_whole(to)
     with out as file:
-        for part in chosen_splits(reader, split):
-            for item in _read(reader, part):
+        for part in chosen_splits(loader, split):
+            for item in _read(loader, part):
                 file.write(item.to_json().encode("utf-8") + b"\n")
                 count += 1
     typer.echo(f"{count} items of {name} written to {to}.", err=True)
-    for line in reader.report.lines():
+    for line in loader.report.lines():
         typer.echo(f"  {line}", err=True)
 
 
@@ -138,47 +137,47 @@ def download(
     from listenwell.corpora.download import fetch
     from listenwell.errors import DownloadError
 
-    reader = open_reader(name, path)
-    if not reader.downloads:
-        raise DownloadError(f"{name} cannot be downloaded.", reader.how_to_get())
-    typer.echo(f"{reader.title} ({reader.citation})\nLicence: {reader.licence}")
+    loader = open_loader(name, path)
+    if not loader.downloads:
+        raise DownloadError(f"{name} cannot be downloaded.", loader.how_to_get())
+    typer.echo(f"{loader.title} ({loader.citation})\nLicence: {loader.licence}")
     if not accept_licence:
         raise DownloadError(
             "Nothing was downloaded: the licence is not accepted yet.",
             f"If you accept it: listenwell corpus download {name} --accept-licence",
         )
-    for wanted in reader.downloads:
-        for file in fetch(wanted, reader.path):
+    for download_ in loader.downloads:
+        for file in fetch(download_, loader.path):
             typer.echo(f"  {file}")
-    typer.echo(f"Splits that are here: {', '.join(reader.available()) or 'none'}.")
+    typer.echo(f"Splits that are here: {', '.join(loader.available()) or 'none'}.")
 
 
 corpus.command()(factors)
 corpus.command()(listeners)
 
 
-def open_reader(name: str, path: Path | None) -> "Reader":
-    """The reader of a corpus, in its own place or in another."""
+def open_loader(name: str, path: Path | None) -> "CorpusLoader":
+    """The loader of a corpus, in its usual folder or in another."""
     from listenwell.corpora import CORPORA
 
     return CORPORA.load(name)(path)
 
 
-def chosen_splits(reader: "Reader", split: str | None) -> tuple[str, ...]:
+def chosen_splits(loader: "CorpusLoader", split: str | None) -> tuple[str, ...]:
     """The split that was named, or all that are here; an error if none is."""
     if split is not None:
-        reader.check(split)
+        loader.check(split)
         return (split,)
-    if not (here := reader.available()):
-        reader.check(reader.splits[0])
+    if not (here := loader.available()):
+        loader.check(loader.splits[0])
     return here
 
 
-def _read(reader: "Reader", split: str) -> "Iterator[Item]":
+def _read(loader: "CorpusLoader", split: str) -> "Iterator[Item]":
     """The items of a split, with a progress bar."""
     from listenwell.progress import progress
 
-    with progress(f"reading {reader.name} {split}", unit="items") as advance:
-        for item in reader.read(split):
+    with progress(f"reading {loader.name} {split}", unit="items") as advance:
+        for item in loader.read(split):
             yield item
             advance(1)

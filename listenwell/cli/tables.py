@@ -12,7 +12,7 @@ from listenwell.cli.terminal import visible
 from listenwell.dialogue import Dialogue, Factors, LabelledText
 
 if TYPE_CHECKING:
-    from listenwell.corpora import Item, Reader, Report
+    from listenwell.corpora import CorpusLoader, Item, Report
     from listenwell.corpora.stats import Counts, Statistics
 
 _BAR = 24
@@ -75,11 +75,11 @@ def _factors(factors: Factors | None) -> str:
 
 
 def statistics_tables(
-    reader: "Reader", figures: Mapping[str, "Statistics"], reports: Mapping[str, "Report"]
+    loader: "CorpusLoader", figures: Mapping[str, "Statistics"], reports: Mapping[str, "Report"]
 ) -> None:
     """Statistics with a column a split, label distributions with bars, and what was left out."""
     console = Console()
-    table = Table(title=f"{reader.title} ({reader.citation})", title_justify="left", box=None)
+    table = Table(title=f"{loader.title} ({loader.citation})", title_justify="left", box=None)
     table.add_column("")
     for split in figures:
         table.add_column(split, justify="right")

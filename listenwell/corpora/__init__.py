@@ -1,11 +1,11 @@
-"""Corpora in their publishers' own formats, each a reader that yields `Dialogue`s or `LabelledText`s."""
+"""Corpora in their publishers' own formats, each with a loader that yields `Dialogue`s or `LabelledText`s."""
 
-from listenwell.corpora.base import Item, Reader, Report
+from listenwell.corpora.base import CorpusLoader, Item, Report
 from listenwell.registry import Registry
 
-__all__ = ["CORPORA", "Item", "Reader", "Report"]
+__all__ = ["CORPORA", "CorpusLoader", "Item", "Report"]
 
-CORPORA: Registry[type[Reader]] = Registry(
+CORPORA: Registry[type[CorpusLoader]] = Registry(
     "corpus",
     {
         "empathetic_dialogues": "listenwell.corpora.empathetic_dialogues:EmpatheticDialogues",

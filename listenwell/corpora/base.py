@@ -1,4 +1,4 @@
-"""What every corpus reader offers, and how it accounts for what it leaves out."""
+"""The base class of corpus loaders, and the report of what a loader leaves out."""
 
 import csv
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ Item = Dialogue | LabelledText
 
 
 class Report:
-    """What a reading saw and skipped, by reason; readers fill it as they go."""
+    """What a loader counted and skipped, by reason; it grows while items are read."""
 
     def __init__(self) -> None:
         self.skipped: Counter[str] = Counter()
@@ -26,7 +26,7 @@ class Report:
         """Other things worth knowing, such as repaired rows."""
 
     def skip(self, reason: str, where: str) -> None:
-        """Count one thing that was left out, and remember the first place."""
+        """Count one thing that was left out, and remember where it was first met."""
         self.skipped[reason] += 1
         self.first.setdefault(reason, where)
 
@@ -39,7 +39,7 @@ class Report:
         ]
 
 
-class Reader(ABC):
+class CorpusLoader(ABC):
     """Reads one corpus in its publisher's own file format.
 
     Args:
@@ -52,7 +52,7 @@ class Reader(ABC):
     citation: ClassVar[str]
     splits: ClassVar[tuple[str, ...]]
     folder: ClassVar[str] = ""
-    """Its place in the data folder, where that is not its name."""
+    """Its folder in the data folder, where that is not its name."""
     downloads: ClassVar[tuple[Download, ...]] = ()
     """Where the publisher offers it; empty if only a person can fetch it."""
     not_downloaded: ClassVar[tuple[str, ...]] = ()
@@ -122,28 +122,28 @@ def text_lines(file: Path, report: Report) -> Iterator[tuple[int, str]]:
 
 
 def csv_rows(file: Path, columns: tuple[str, ...], report: Report) -> Iterator[tuple[str, dict[str, str]]]:
-    """Rows of an ordinary quoted CSV file as dictionaries, each with its place as file:line.
+    """Rows of an ordinary quoted CSV file as dictionaries, each with its file:line.
 
-    Rows with too few columns or bytes that are not UTF-8 are skipped and counted; a file without the
-    wanted columns is not the corpus.
+    Rows with too few columns or bytes that are not UTF-8 are skipped and counted; a file without these
+    columns is not the corpus.
     """
     with file.open(encoding="utf-8", errors="surrogateescape", newline="") as lines:
-        reader = csv.DictReader(lines)
+        rows = csv.DictReader(lines)
         try:
-            present = reader.fieldnames or ()
+            present = rows.fieldnames or ()
         except csv.Error:  # one field without end: a binary file
             present = ()
         if missing := [column for column in columns if column not in present]:
             raise CorpusError(f"{file} has no column {missing[0]!r}.", "Name the publisher's own file.")
         while True:
             try:
-                row = next(reader)
+                row = next(rows)
             except StopIteration:
                 return
             except csv.Error as error:
-                report.skip(f"broken row: {error}", f"{file.name}:{reader.line_num}")
+                report.skip(f"broken row: {error}", f"{file.name}:{rows.line_num}")
                 continue
-            where = f"{file.name}:{reader.line_num}"
+            where = f"{file.name}:{rows.line_num}"
             values = [row[column] for column in columns]
             if any(value is None for value in values):
                 report.skip("wrong number of columns", where)

@@ -53,11 +53,11 @@ def fetch(download: Download, folder: Path) -> list[Path]:
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         _receive(download.url, aside)
-    if (found := sha256(aside)) != download.sha256:
-        odd = aside.with_suffix(f".{found[:12]}.unexpected")
+    if (actual := sha256(aside)) != download.sha256:
+        odd = aside.with_suffix(f".{actual[:12]}.unexpected")
         aside.replace(odd)
         raise DownloadError(
-            f"{download.url} gave a file with the sha256 sum {found}, not the pinned {download.sha256}.",
+            f"{download.url} gave a file with the sha256 sum {actual}, not the pinned {download.sha256}.",
             f"Nothing was deleted: what arrived is {odd}. The publisher may have changed it; look at it "
             "before you use it, or try again later.",
         )

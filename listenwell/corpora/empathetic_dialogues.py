@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from listenwell.corpora.base import Reader, Report, csv_rows, is_number, text_lines
+from listenwell.corpora.base import CorpusLoader, Report, csv_rows, is_number, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Notes, Turn
 from listenwell.labels import EMOTIONS, EMOTIONS_AND_INTENTS
@@ -34,7 +34,7 @@ _Row = tuple[int, str, str, str, str]
 """Number of the turn, emotion, situation, worker, text; `_comma_` not yet undone in the texts."""
 
 
-class EmpatheticDialogues(Reader):
+class EmpatheticDialogues(CorpusLoader):
     """24,850 conversations about situations that crowd workers lived through, with 32 emotions."""
 
     name = "empathetic_dialogues"

@@ -7,7 +7,7 @@ were found by n-grams of each intent (easy by construction), the split manual th
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, is_number, text_lines
+from listenwell.corpora.base import CorpusLoader, is_number, text_lines
 from listenwell.corpora.empathetic_intents_files import DOWNLOADS
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -17,7 +17,7 @@ _SEPARATOR = " <SEP> "
 _LEXICAL = {"lexical_train": "train", "lexical_valid": "validation", "lexical_test": "test"}
 
 
-class EmpatheticIntents(Reader):
+class EmpatheticIntents(CorpusLoader):
     """Situations with emotions and listener utterances with intents."""
 
     name = "empathetic_intents"
@@ -70,12 +70,12 @@ class EmpatheticIntents(Reader):
         if not file.exists():
             return
         for number, line in text_lines(file, self.report):
-            name, _, given = line.strip().partition(",")
+            name, _, listed = line.strip().partition(",")
             if not name:
                 continue
-            if name.casefold() == "neutral" and given == "38":
+            if name.casefold() == "neutral" and listed == "38":
                 self.report.counts["label numbers corrected (neutral is 40, not 38)"] = 1
-            elif name.casefold() not in EMOTIONS_AND_INTENTS or given != str(
+            elif name.casefold() not in EMOTIONS_AND_INTENTS or listed != str(
                 EMOTIONS_AND_INTENTS.index(name.casefold())
             ):
                 raise CorpusError(

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, csv_rows
+from listenwell.corpora.base import CorpusLoader, csv_rows
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
@@ -37,11 +37,11 @@ SPLIT_RULE = (
 
 def split_of(post: str) -> str:
     """The split of a post by SPLIT_RULE: about 75 / 5 / 20 percent."""
-    place = int(hashlib.sha256(post.encode()).hexdigest()[:8], 16) % 100
-    return "train" if place < 75 else "valid" if place < 80 else "test"
+    bucket = int(hashlib.sha256(post.encode()).hexdigest()[:8], 16) % 100
+    return "train" if bucket < 75 else "valid" if bucket < 80 else "test"
 
 
-class Epitome(Reader):
+class Epitome(CorpusLoader):
     """3,084 pairs of a post and a reply from Reddit, with levels 0, 1, 2 and the words that show them."""
 
     name = "epitome"
@@ -68,15 +68,15 @@ class Epitome(Reader):
             rows = [row, *(table.get((*key, number)) for table in known)]
             if number:
                 self.report.counts["pairs that stand in the files before"] += 1
-            if any(found is None or found["level"] not in ("0", "1", "2") for found in rows):
+            if any(row is None or row["level"] not in ("0", "1", "2") for row in rows):
                 self.report.skip("no level of each mechanism", where)
             elif not row["seeker_post"].strip() or not row["response_post"].strip():
                 self.report.skip("empty post or reply", where)
             else:
-                yield _dialogue(key, number, [found for found in rows if found])
+                yield _dialogue(key, number, [row for row in rows if row])
 
     def _pairs(self, file: Path) -> Iterator[tuple[tuple[str, str], int, str, dict[str, str]]]:
-        """The pair's ids, how often it came before, its place, and its row."""
+        """The pair's ids, how often it came before, its file:line, and its row."""
         seen: Counter[tuple[str, str]] = Counter()
         for where, row in csv_rows(file, _COLUMNS, self.report):
             key = (row["sp_id"], row["rp_id"])

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, text_lines
+from listenwell.corpora.base import CorpusLoader, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import CorpusError, ListenwellError
@@ -36,7 +36,7 @@ _ROLES = {
 _REPOSITORY = "https://raw.githubusercontent.com/thu-coai/Emotional-Support-Conversation/"
 
 
-class ESConv(Reader):
+class ESConv(CorpusLoader):
     """Conversations in which a trained supporter helps a seeker."""
 
     name = "esconv"

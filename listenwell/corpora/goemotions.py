@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, is_number, text_lines
+from listenwell.corpora.base import CorpusLoader, is_number, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LabelledText
 from listenwell.labels import GOEMOTIONS
@@ -12,7 +12,7 @@ _BASE = "https://raw.githubusercontent.com/google-research/google-research/"
 _FILES = {"train": "train.tsv", "valid": "dev.tsv", "test": "test.tsv"}
 
 
-class GoEmotions(Reader):
+class GoEmotions(CorpusLoader):
     """54,263 comments that at least two raters agree on."""
 
     name = "goemotions"

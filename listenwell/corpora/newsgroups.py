@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from listenwell.corpora.base import Reader, is_number
+from listenwell.corpora.base import CorpusLoader, is_number
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -58,7 +58,7 @@ def cleaned(body: str) -> str:
     return "\n".join(own).strip()
 
 
-class Newsgroups(Reader):
+class Newsgroups(CorpusLoader):
     """18,846 posts of 20 newsgroups; a post's group is its label, which stands for its topic."""
 
     name = "newsgroups"
@@ -122,16 +122,16 @@ class Newsgroups(Reader):
     @staticmethod
     def _packed(archive: Path, folder: str) -> dict[tuple[str, str], Path | bytes]:
         """One folder of the archive, some 20 MB: its members stand in another order than the files."""
-        found: dict[tuple[str, str], Path | bytes] = {}
+        posts: dict[tuple[str, str], Path | bytes] = {}
         try:
             with tarfile.open(archive, "r|gz") as packed:
                 for member in packed:
                     parts = PurePosixPath(member.name).parts
                     if member.isfile() and len(parts) == 3 and parts[0] == folder:
                         content = packed.extractfile(member)
-                        found[parts[1], parts[2]] = content.read() if content else b""
+                        posts[parts[1], parts[2]] = content.read() if content else b""
         except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
             raise CorpusError(
                 f"{archive} is no archive that can be read: {error}.", "Remove it and download it again."
             ) from error
-        return found
+        return posts

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Item, Reader, text_lines
+from listenwell.corpora.base import CorpusLoader, Item, text_lines
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import ListenwellError
 
 
-class OwnJsonl(Reader):
+class OwnJsonl(CorpusLoader):
     """Your own data: a file (split `all`), or a folder with train.jsonl, valid.jsonl, test.jsonl."""
 
     name = "jsonl"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from listenwell.corpora.base import Reader, Report, text_lines
+from listenwell.corpora.base import CorpusLoader, Report, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import Dialogue, Example, Persona, Turn
 from listenwell.errors import CorpusError, ListenwellError, MissingExtraError
@@ -23,7 +23,7 @@ Record = dict[str, Json]
 """personas, context, context_speakers (lists of texts), response, response_speaker (texts)."""
 
 
-class PEC(Reader):
+class PEC(CorpusLoader):
     """Both communities, happy first: threads from their root, and the persona of who replied."""
 
     name = "pec"
@@ -72,7 +72,7 @@ class PEC(Reader):
             for pattern in (f"{stem}.jsonl", f"{stem}*.parquet", f"*-{stem}*.parquet", f"{stem}.txt"):
                 if files := sorted(folder.glob(pattern)):
                     return files
-        return [folder / f"{split}.jsonl"]  # so that the error can name a place
+        return [folder / f"{split}.jsonl"]  # so that the error can name a file
 
 
 class HappyPEC(PEC):

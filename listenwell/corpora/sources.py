@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora import CORPORA, Reader
+from listenwell.corpora import CORPORA, CorpusLoader
 from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, Example
 from listenwell.errors import CorpusError, InputError
@@ -38,14 +38,14 @@ class Source:
     def __init__(
         self, name: str, path: Path | None = None, everyone: bool = False, annotated: Path | None = None
     ) -> None:
-        reader: type[Reader] = CORPORA.load(name)
+        loader: type[CorpusLoader] = CORPORA.load(name)
         self.name = name
-        self.reader = OwnJsonl(annotated / name) if annotated else reader(path)
+        self.loader = OwnJsonl(annotated / name) if annotated else loader(path)
         self.everyone, self._annotated = everyone, annotated
-        # One file of a user's own talks is all there is: a tenth of it stands for valid.
-        self._is_one_file = isinstance(self.reader, OwnJsonl) and self.reader.path.is_file()
+        # One file of a user's own dialogues is all there is: a tenth of it stands for valid.
+        self._is_one_file = isinstance(self.loader, OwnJsonl) and self.loader.path.is_file()
         self.divides = self._is_one_file or (
-            name == "synthetic_persona_chat" and "train" not in self.reader.available()
+            name == "synthetic_persona_chat" and "train" not in self.loader.available()
         )
 
     @property
@@ -57,7 +57,7 @@ class Source:
         """The files behind a split, or an error that says how to get them."""
         split = self._file_split(split)
         try:
-            return self.reader.check(split)
+            return self.loader.check(split)
         except CorpusError:
             if self._annotated is None:
                 raise
@@ -70,20 +70,20 @@ class Source:
     def examples(self, split: str) -> Iterator[Example]:
         """Every reply with the dialogue before it."""
         everyone = self.everyone and split == "train"  # what is measured never changes
-        found = False
+        is_empty = True
         for example in self._all(split, everyone):
-            found = True
+            is_empty = False
             if self.divides and split != "test" and _is_held_out(example.context) != (split == "valid"):
                 continue
             yield example
-        if not found:
+        if is_empty:
             raise InputError(f"{self.name} {split} holds no replies.", "Name a corpus of conversations.")
 
     def _all(self, split: str, everyone: bool) -> Iterator[Example]:
         if not everyone:
-            yield from self.reader.examples(self._file_split(split))
+            yield from self.loader.examples(self._file_split(split))
             return
-        for item in self.reader.read(self._file_split(split)):
+        for item in self.loader.read(self._file_split(split)):
             if isinstance(item, Dialogue):
                 yield from item.examples(everyone=True)
 

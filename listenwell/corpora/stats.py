@@ -1,4 +1,4 @@
-"""What the papers print about a corpus: sizes, lengths and label distributions, in one pass."""
+"""The statistics that papers give of a corpus: sizes, lengths and label distributions, in one pass."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ def measure(items: Iterable[Item]) -> Statistics:
         persona_sentences=counts["persona"],
         words_per_utterance=_ratio(counts["words"], counts["utterances"] + counts["texts"]),
         utterances_per_conversation=_ratio(counts["utterances"], counts["conversations"]),
-        labels=tuple((kind, tuple(found.most_common())) for kind, found in labels.items()),
+        labels=tuple((kind, tuple(counts.most_common())) for kind, counts in labels.items()),
     )
 
 

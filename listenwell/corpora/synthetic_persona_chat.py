@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import Reader, csv_rows
+from listenwell.corpora.base import CorpusLoader, csv_rows
 from listenwell.corpora.download import Download
 from listenwell.dialogue import Dialogue, Example, Persona, Turn
 
@@ -22,7 +22,7 @@ _BASE = (
 )
 
 
-class SyntheticPersonaChat(Reader):
+class SyntheticPersonaChat(CorpusLoader):
     """Conversations of two made-up people who each have a persona."""
 
     name = "synthetic_persona_chat"

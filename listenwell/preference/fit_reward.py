@@ -1,12 +1,5 @@
-"""Learning how well a speaker's replies are liked, from what raters said of them.
+"""Fit a generator's reward model to ratings of its candidates."""
 
-`python -m listenwell.preference.fit_reward RATINGS… --split train --out FOLDER` reads folders of
-`preference.ratings` with a listener's candidates, and writes a `generators.reward_model.RewardModel`.
-"""
-
-import argparse
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,85 +8,74 @@ import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Factors
-from listenwell.errors import ListenwellError
-from listenwell.generators.planned import SHIPPED, PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.reward_model import RIDGE, RewardModel, agreement, fit, weights_of
-from listenwell.preference.rating_sheets import Shown
-from listenwell.preference.ratings import rated_contexts
+from listenwell.preference.ratings import RatedReply, rated_contexts
 from listenwell.progress import progress
 
 
 @dataclass(frozen=True)
-class Ratings:
-    """Rated replies of one generator, with what it makes of them."""
+class RatedStates:
+    """The hidden states of rated replies."""
 
     states: np.ndarray  # (replies, width)
     ratings: np.ndarray  # (replies,)
     contexts: np.ndarray  # (replies,)
 
 
-def rated_states(generator: Path, folders: Sequence[Path], split: str) -> Ratings:
-    """What a generator makes of the rated replies that have plans, each read after its context and plan.
+def rated_states(generator: Path, paths: Sequence[Path], split: str) -> RatedStates:
+    """A generator's hidden states of the rated replies that have plans, each after its context and plan.
 
     Args:
         generator: its checkpoint.
-        folders: of `preference.ratings`, all of one split.
+        paths: folders of sheets or compact files of ratings, all of one split.
         split: which.
     """
-    reads = PlannedGenerator.load(PlannedConfig(), generator)
-    states, ratings, contexts = list[np.ndarray](), list[float](), list[int]()
-    known = rated_contexts(folders, split)
-    with progress("reading rated replies", total=len(known), unit="contexts") as advance:
-        for number, (context, one) in enumerate(known):
-            by_plan: dict[Factors, list[Shown]] = {}
-            for shown in one.entry.replies:
-                if shown.plan is not None:  # the person's has none
-                    by_plan.setdefault(shown.plan, []).append(shown)
+    model = PlannedGenerator.load(PlannedConfig(), generator)
+    states, ratings, numbers = list[np.ndarray](), list[float](), list[int]()
+    rated = rated_contexts(paths, split)
+    with progress("reading rated replies", total=len(rated), unit="contexts") as advance:
+        for number, (context, replies) in enumerate(rated):
+            by_plan: dict[Factors, list[RatedReply]] = {}
+            for reply in replies.replies:
+                if reply.plan is not None and reply.text is not None:  # the person's has none
+                    by_plan.setdefault(reply.plan, []).append(reply)
             for plan, some in by_plan.items():
-                states += list(reads.hidden_states_of(context, plan, [shown.text for shown in some]))
-                ratings += [float(one.mean(shown)[-1]) for shown in some]
-                contexts += [number] * len(some)
+                states += list(model.hidden_states_of(context, plan, [str(reply.text) for reply in some]))
+                ratings += [reply.overall for reply in some]
+                numbers += [number] * len(some)
             advance(1)
-    return Ratings(np.array(states), np.array(ratings), np.array(contexts))
+    return RatedStates(np.array(states), np.array(ratings), np.array(numbers))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Learn from ratings as the command line says; gives the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m listenwell.preference.fit_reward", description=__doc__)
-    parser.add_argument("ratings", nargs="+", type=Path, help="folders of listenwell.preference.ratings")
-    parser.add_argument("--speaker", type=Path, default=SHIPPED, help="whose replies they are")
-    parser.add_argument("--split", default="train", help="which part of the corpus they answer")
-    parser.add_argument("--ridge", type=float, default=RIDGE)
-    parser.add_argument(
-        "--held-out", nargs="*", type=Path, default=[], help="folders of valid, to measure on"
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        help="RUN/liking is found by itself where RUN trained the speaker",
-    )
-    asked = parser.parse_args(arguments)
-    try:
-        checkpoint = open_checkpoint(find_checkpoint(asked.speaker))
-        learned = rated_states(asked.speaker, asked.ratings, asked.split)
-        weights = fit(learned.states, learned.ratings, learned.contexts, asked.ridge)
-        about: dict[str, object] = {
-            "ridge": asked.ridge,
-            "replies": len(learned.ratings),
-            "contexts": len(np.unique(learned.contexts)),
-            "split": asked.split,
-        }
-        if asked.held_out:
-            other = rated_states(asked.speaker, asked.held_out, "valid")
-            about["agreement_held_out"] = agreement(other.states @ weights, other.ratings, other.contexts)
-        RewardModel(weights, weights_of(checkpoint)).save(asked.out, about)
-    except ListenwellError as error:
-        print(f"listenwell: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps(about))
-    return 0
+def fit_reward(  # noqa: PLR0913, PLR0917 - one argument an option
+    paths: Sequence[Path],
+    generator: Path,
+    out: Path,
+    split: str = "train",
+    ridge: float = RIDGE,
+    held_out: Sequence[Path] = (),
+) -> dict[str, object]:
+    """Fit a reward model by ridge regression and save it; returns how it was made.
 
-
-if __name__ == "__main__":
-    sys.exit(main())
+    Args:
+        paths: folders of sheets or compact files of ratings.
+        generator: whose replies they are: a checkpoint, or a run's folder.
+        out: the folder to write; RUN/reward_model is found by itself where RUN trained the generator.
+        split: of the corpus that was replied to.
+        ridge: strength of the regularization.
+        held_out: ratings of valid, to measure the agreement on.
+    """
+    fitted = rated_states(generator, paths, split)
+    weights = fit(fitted.states, fitted.ratings, fitted.contexts, ridge)
+    about: dict[str, object] = {
+        "ridge": ridge,
+        "replies": len(fitted.ratings),
+        "contexts": len(np.unique(fitted.contexts)),
+        "split": split,
+    }
+    if held_out:
+        other = rated_states(generator, held_out, "valid")
+        about["agreement_held_out"] = agreement(other.states @ weights, other.ratings, other.contexts)
+    RewardModel(weights, weights_of(open_checkpoint(find_checkpoint(generator)))).save(out, about)
+    return about

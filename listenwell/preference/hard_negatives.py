@@ -1,18 +1,15 @@
-"""Pairs that teach a judge what a generator gets wrong: a fitting reply, and beside it one that is near.
+"""Hard negatives: pairs of a fitting reply and one that is wrong in a way generators are.
 
-Replies of other talks are too easy: what a generator says is always about the matter. What is set against each
-other here are a person's replies, or the speaker's own, so that no style gives the answer away:
+Replies of other conversations are too easy: what a generator says is always on topic. Both replies of a pair
+are a person's, or both the generator's own, so that style does not give the answer away:
 
-- `again`: what the person said at this place, and what they said earlier in the same talk: the talk went on.
-- `other`: what the person said, and what a person said to somebody else, to do and express the same.
-- `mistaken`: the speaker's own reply under the person's plan, and under a plan for the opposite feeling.
-- `forgot`: the speaker's own reply to the whole talk, and to its last turn alone.
-- `elsewhere`: the speaker's own reply, and its own reply to somebody else who felt the same.
-
-`python -m listenwell.preference.hard_negatives CHECKPOINT …` writes a `rejected.Pair` a line, as `rejected` does.
+- `again`: a person's reply, and what they said earlier in the same conversation.
+- `other`: a person's reply, and a person's reply to somebody else under the same plan.
+- `mistaken`: the generator's reply under the person's plan, and under a plan for the opposite emotion.
+- `forgot`: the generator's reply to the whole context, and to its last turn alone.
+- `elsewhere`: the generator's reply, and its reply to somebody else with the same emotion.
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -20,38 +17,44 @@ import numpy as np
 
 from listenwell.dialogue import Example, Factors
 from listenwell.labels import EMOTIONS, MIXED, PLEASANT
-from listenwell.preference.pairs import OTHER, Others, Own, Pair, Planned, main, pair_of, talk_of
+from listenwell.preference.pairs import MismatchedReplies, OwnReplies, PlannedReply, pair_of
+from listenwell.training.preference_pairs import OTHER, Pair, conversation_key
 
 AGAIN, MISTAKEN, FORGOT, ELSEWHERE = "again", "mistaken", "forgot", "elsewhere"
-_FAR = 10_000_000
-"""Apart from each other: the numbers that fix what is drawn for one place."""
+_OFFSET = 10_000_000
+"""Keeps the seeds of one context's replies apart."""
 
 
 def hard_negative_pairs(
-    known: Sequence[Planned], places: Sequence[int], own: Own, others: Others, seed: int
+    planned: Sequence[PlannedReply],
+    batch: Sequence[int],
+    own: OwnReplies,
+    others: MismatchedReplies,
+    seed: int,
 ) -> Iterator[Pair]:
-    """All pairs of some places; see above. A `rejected.Pairing`."""
-    asked = [known[place] for place in places]
-    fitting = own.replies(asked, places)
+    """All pairs of a batch, by the types above; a `pairs.Negatives`."""
+    contexts = [planned[index] for index in batch]
+    fitting = own.replies(contexts, batch)
     wrong = [
-        (example, _opposite(known, place, seed)) for place, (example, _) in zip(places, asked, strict=True)
+        (example, _opposite(planned, index, seed))
+        for index, (example, _) in zip(batch, contexts, strict=True)
     ]
-    mistaken = own.replies(wrong, [place + _FAR for place in places])
-    long = [number for number, (example, _) in enumerate(asked) if len(example.context.turns) > 2]
-    short = [(_last_turn(asked[number][0]), asked[number][1]) for number in long]
-    late = own.replies(short, [places[number] + 2 * _FAR for number in long]) if short else []
-    forgot = dict(zip(long, late, strict=True))
-    for number, (place, (example, plan)) in enumerate(zip(places, asked, strict=True)):
-        context, said = example.context, example.reply.text
+    mistaken = own.replies(wrong, [index + _OFFSET for index in batch])
+    long = [number for number, (example, _) in enumerate(contexts) if len(example.context.turns) > 2]
+    short = [(_last_turn(contexts[number][0]), contexts[number][1]) for number in long]
+    last_only = own.replies(short, [batch[number] + 2 * _OFFSET for number in long]) if short else []
+    forgot = dict(zip(long, last_only, strict=True))
+    for number, (index, (example, plan)) in enumerate(zip(batch, contexts, strict=True)):
+        context, reply = example.context, example.reply.text
         earlier = [turn.text for turn in context.turns if turn.speaker == context.listener]
-        found = (
-            (said, earlier[-1] if earlier else None, AGAIN),
-            (said, others.find(place, seed), OTHER),
+        candidates = (
+            (reply, earlier[-1] if earlier else None, AGAIN),
+            (reply, others.find(index, seed), OTHER),
             (fitting[number], mistaken[number], MISTAKEN),
             (fitting[number], forgot.get(number), FORGOT),
-            (fitting[number], _elsewhere(asked, fitting, number), ELSEWHERE),
+            (fitting[number], _elsewhere(contexts, fitting, number), ELSEWHERE),
         )
-        for chosen, rejected, source in found:
+        for chosen, rejected, source in candidates:
             yield from pair_of(context, plan, chosen, rejected, source)
 
 
@@ -63,33 +66,30 @@ def opposites(emotion: str) -> frozenset[str]:
     return frozenset(EMOTIONS) - same - MIXED
 
 
-def _opposite(known: Sequence[Planned], place: int, seed: int) -> Factors:
-    """The plan of a reply to somebody who felt the opposite; any other plan where nobody did."""
-    far = opposites(known[place][1].emotion or "")
-    random = np.random.default_rng([seed, 41, place])
-    first = int(random.integers(len(known)))
-    for other in (*range(first, len(known)), *range(first)):
-        plan: Factors = known[other][1]
+def _opposite(planned: Sequence[PlannedReply], index: int, seed: int) -> Factors:
+    """The plan of a reply to the opposite emotion; any other plan where there is none."""
+    far = opposites(planned[index][1].emotion or "")
+    random = np.random.default_rng([seed, 41, index])
+    first = int(random.integers(len(planned)))
+    for other in (*range(first, len(planned)), *range(first)):
+        plan: Factors = planned[other][1]
         if plan.emotion in far:
             return plan
     return plan
 
 
 def _last_turn(example: Example) -> Example:
-    """The same as if nothing had been said before the last turn."""
+    """The same reply, with the last turn alone as its context."""
     return replace(example, context=replace(example.context, turns=example.context.turns[-1:]))
 
 
-def _elsewhere(asked: Sequence[Planned], replies: Sequence[str | None], number: int) -> str | None:
-    """Of this batch, the next reply to somebody else who felt the same."""
-    example, plan = asked[number]
-    for other in (*range(number + 1, len(asked)), *range(number)):
-        of_other, felt = asked[other][0], asked[other][1].emotion
-        if felt == plan.emotion and talk_of(of_other.context) != talk_of(example.context):
-            found: str | None = replies[other]
-            return found
+def _elsewhere(contexts: Sequence[PlannedReply], replies: Sequence[str | None], number: int) -> str | None:
+    """Of this batch, the next reply to somebody else with the same emotion."""
+    example, plan = contexts[number]
+    for other in (*range(number + 1, len(contexts)), *range(number)):
+        other_example, other_plan = contexts[other]
+        is_foreign = conversation_key(other_example.context) != conversation_key(example.context)
+        if other_plan.emotion == plan.emotion and is_foreign:
+            reply: str | None = replies[other]
+            return reply
     return None
-
-
-if __name__ == "__main__":
-    sys.exit(main(pairing=hard_negative_pairs, module="listenwell.preference.hard_negatives"))

@@ -1,29 +1,24 @@
-"""Pairs to learn from by contrast: of the listener's own replies, the one its judges like best and the worst.
+"""Preference pairs of the generator's own candidates: the one the reranker puts first against the last.
 
-Best of n against worst of n, both the speaker's own words under one plan, so that what is learned is the
-judges' taste and not a person's style. `listenwell evaluate generate` with a
-recipe of one plan and several candidates makes the replies; `python -m listenwell.preference.on_policy_pairs REPLIES`
-writes a `rejected.Pair` a line, on a bare machine too.
+Best of n against worst of n, both sampled under one plan, so that the reranker's preferences are learned and
+not a person's style. The replies come from a listener with one plan and several candidates.
 """
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from listenwell.corpora.sources import Source
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
-from listenwell.corpora.sampling import example_id
 from listenwell.generators.plans import is_whole
-from listenwell.preference.pairs import Pair, add_pairs, pair_of
+from listenwell.preference.pairs import pair_of
 from listenwell.reranking.config import CHOICE, FAULTS
+from listenwell.training.preference_pairs import Pair, read_lines
 
 ON_POLICY = "on_policy"
-"""Where such a pair's rejected reply comes from."""
+"""Source of the rejected reply."""
 GAP = 1.5
-"""In points of the choice: nearer ones differ by chance."""
+"""Least difference of the two totals: smaller ones may be noise."""
 
 
 def on_policy_pairs(replies: Path, contexts: Mapping[str, Dialogue], gap: float = GAP) -> Iterator[Pair]:
@@ -31,15 +26,13 @@ def on_policy_pairs(replies: Path, contexts: Mapping[str, Dialogue], gap: float 
 
     Args:
         replies: replies.jsonl with candidates.
-        contexts: what each reply answers, by its id.
-        gap: least difference of the two choices.
+        contexts: of the replies, by the example's id.
+        gap: least difference of the two totals.
     """
-    for number, line in enumerate(replies.read_bytes().split(b"\n"), start=1):
-        if not line.strip():
-            continue
+    for number, line in read_lines(replies):
         try:
             data = json.loads(line)
-            candidates = [Candidate.from_dict(one) for one in data["candidates"]]
+            candidates = [Candidate.from_dict(candidate) for candidate in data["candidates"]]
             context = contexts[data["id"]]
         except (ValueError, TypeError, KeyError, ListenwellError) as error:
             raise InputError(
@@ -50,41 +43,12 @@ def on_policy_pairs(replies: Path, contexts: Mapping[str, Dialogue], gap: float 
 
 
 def _pairs(context: Dialogue, candidates: Sequence[Candidate], gap: float) -> Iterator[Pair]:
-    """The best one and the worst one under the same plan; none where even the best has a fault."""
+    """The best and the worst candidate under one plan; none where even the best has a fault."""
     best = candidates[0]
-    others = [one for one in candidates[1:] if one.plan == best.plan]
+    others = [candidate for candidate in candidates[1:] if candidate.plan == best.plan]
     if best.plan is None or not is_whole(best.plan) or not others:
         return
     scores, worst = dict(best.scores), others[-1]
     if any(scores.get(fault) for fault in FAULTS) or scores[CHOICE] - dict(worst.scores)[CHOICE] < gap:
         return
     yield from pair_of(context, best.plan, best.text, worst.text, ON_POLICY)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Make pairs as the command line says; gives the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m listenwell.preference.on_policy_pairs", description=__doc__
-    )
-    parser.add_argument("replies", type=Path, help="replies.jsonl of the whole listener")
-    parser.add_argument("--corpus", default="empathetic_dialogues")
-    parser.add_argument("--split", default="train")
-    parser.add_argument("--gap", type=float, default=GAP, help="least difference of the two choices")
-    parser.add_argument("--out", type=Path, required=True, help="the JSONL file; goes after what it holds")
-    asked = parser.parse_args(arguments)
-    try:
-        if not asked.replies.is_file():
-            raise InputError(f"There is no file {asked.replies}.", "Make the replies first.")
-        examples = enumerate(Source(asked.corpus).examples(asked.split))
-        contexts = {example_id(example, place): example.context for place, example in examples}
-        pairs = list(on_policy_pairs(asked.replies, contexts, asked.gap))
-        add_pairs(asked.out, pairs)
-    except ListenwellError as error:
-        print(f"listenwell: {error}", file=sys.stderr)
-        return 1
-    print(f"{asked.out}: {len(pairs):,} {ON_POLICY} pairs")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,7 +1,7 @@
 """Blind sheets for raters: replies of several systems to the same contexts, in an order that tells nothing.
 
-A folder holds sheet-01.md and so on, which raters read, and key.json, which they do not: whose each reply is.
-Who rates writes sheet-01.csv beside the sheet; `ratings` reads both.
+A folder holds sheet-01.md and so on, which raters see, and key.json, which they do not: whose each reply is.
+Each rater writes sheet-01.csv beside the sheet; `ratings` reads both.
 """
 
 import json
@@ -9,26 +9,27 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Candidate, Example, Factors
 from listenwell.errors import InputError, ListenwellError
-from listenwell.corpora.sampling import example_id
-from listenwell.evaluation.report.side_by_side import Column, Said, escaped
-from listenwell.corpora.sampling import Sampling
 from listenwell.files import written_whole
+from listenwell.results.markdown import escaped
 from listenwell.serialization import Record, indented
+from listenwell.training.preference_pairs import read_lines
 
 PERSON = "human"
-"""Whose the corpus's own reply is."""
+"""The system of the corpus's own reply."""
 KEY = "key.json"
 SCALES = ("empathy", "relevance", "fluency", "overall")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-ASKED = """\
+INSTRUCTIONS = """\
 Every reply gets four scores from 1 to 5, halves allowed:
 - empathy: does it show that the listener understands and cares? 1: none, or hurtful; 3: some warmth or
   interest; 5: it understands what is felt in this situation, and is warm.
-- relevance: does it fit what was said in the whole talk? 1: beside the point, against what was said, or
-  asking what was told; 3: nothing wrong, but it would fit many talks; 5: it fits this one, and goes on.
+- relevance: does it fit the whole conversation? 1: beside the point, against what was said, or
+  asking what was told; 3: nothing wrong, but it would fit many others; 5: it fits this one, and goes on.
 - fluency: is it good English? Capitals and apostrophes do not count.
 - overall: how good would it be to hear this from somebody who listens well?
 Write a line for each into a file of the same name that ends in .csv, after this first line:
@@ -43,7 +44,7 @@ class Shown(Record):
     letter: str
     text: str
     who: tuple[str, ...]
-    """All who said exactly this."""
+    """All systems with exactly this reply."""
     plan: Factors | None = None
 
 
@@ -71,41 +72,73 @@ class Key(Record):
     entries: tuple[Entry, ...]
 
 
-Offers = Mapping[str, Said]
-"""What each system said."""
+@dataclass(frozen=True)
+class Offer:
+    """A system's reply to a context, and its plan where it has one."""
+
+    text: str
+    plan: Factors | None = None
 
 
-def systems_offers(columns: Sequence[Column], name: str, example: Example) -> Offers | None:
-    """Every system's reply to an example and the person's; None where one has none."""
-    said = {column.name: column.reply(name, example) for column in columns}
-    known = {system: one for system, one in said.items() if one}
-    return {PERSON: Said(example.reply.text), **known} if len(known) == len(said) else None
+Offers = Mapping[str, Offer]
+"""By system."""
+
+
+class SystemReply(Protocol):
+    """A reply as a file of replies gives it."""
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+
+    @property
+    def plan(self) -> Factors | None:
+        """What it was meant to do, where the file has it."""
+
+
+class SystemReplies(Protocol):
+    """One system's replies to many contexts, such as `evaluation.report.side_by_side.Column`."""
+
+    @property
+    def name(self) -> str:
+        """The system's."""
+
+    def reply(self, name: str, example: Example) -> SystemReply | None:
+        """Its reply to the example of an id, if it has one."""
+
+
+def systems_offers(systems: Sequence[SystemReplies], name: str, example: Example) -> Offers | None:
+    """Every system's reply to an example and the person's; None where one is missing."""
+    offers = {PERSON: Offer(example.reply.text)}
+    for system in systems:
+        if (reply := system.reply(name, example)) is None:
+            return None
+        offers[system.name] = Offer(reply.text, reply.plan)
+    return offers
 
 
 def candidates_of(file: Path) -> dict[str, list[Candidate]]:
-    """All candidates of a whole listener's replies.jsonl, by the example's id."""
-    found: dict[str, list[Candidate]] = {}
-    for number, line in enumerate(file.read_bytes().split(b"\n"), start=1):
-        if not line.strip():
-            continue
+    """All candidates in a listener's replies.jsonl, by the example's id."""
+    candidates: dict[str, list[Candidate]] = {}
+    for number, line in read_lines(file):
         try:
             data = json.loads(line)
-            found[str(data["id"])] = [Candidate.from_dict(one) for one in data["candidates"]]
+            candidates[str(data["id"])] = [Candidate.from_dict(row) for row in data["candidates"]]
         except (ValueError, TypeError, KeyError, ListenwellError):
             raise InputError(
                 f"{file.name}:{number} has no id and candidates.",
-                "Name the replies.jsonl of a listener that speaks several replies.",
+                "Name the replies.jsonl of a listener with several candidates.",
             ) from None
-    return found
+    return candidates
 
 
 def candidate_offers(
     candidates: Sequence[Candidate], example: Example, count: int, draw: random.Random
 ) -> Offers:
     """Some of a reply's candidates, drawn at random, and the person's reply."""
-    some = draw.sample(range(len(candidates)), min(count, len(candidates)))
-    return {PERSON: Said(example.reply.text)} | {
-        f"candidate {place + 1}": Said(candidates[place].text, candidates[place].plan) for place in some
+    drawn = draw.sample(range(len(candidates)), min(count, len(candidates)))
+    return {PERSON: Offer(example.reply.text)} | {
+        f"candidate {index + 1}": Offer(candidates[index].text, candidates[index].plan) for index in drawn
     }
 
 
@@ -130,7 +163,7 @@ def write_sheets(
     for number, (_, (name, example, offers)) in enumerate(chosen, start=1):
         entry = Entry(number, 1 + (number - 1) // per, name, tuple(_shuffled(offers, draw)))
         entries.append(entry)
-        pages.setdefault(entry.sheet, [ASKED]).append(_page(entry, example))
+        pages.setdefault(entry.sheet, [INSTRUCTIONS]).append(_page(entry, example))
     key = Key(
         about.corpus,
         about.split,
@@ -152,22 +185,17 @@ def sheet_name(sheet: int) -> str:
     return f"sheet-{sheet:02d}"
 
 
-def examples_by_id(examples: Sequence[Example]) -> Iterator[tuple[str, Example]]:
-    """Each with the name it has in replies.jsonl."""
-    return ((example_id(example, place), example) for place, example in enumerate(examples))
-
-
 def _shuffled(offers: Offers, draw: random.Random) -> Iterator[Shown]:
-    """Replies in random order; the same words stand once."""
+    """Replies in random order; equal texts stand once."""
     by_text: dict[str, list[str]] = {}
-    for who, one in offers.items():
-        by_text.setdefault(one.text.strip(), []).append(who)
+    for system, offer in offers.items():
+        by_text.setdefault(offer.text.strip(), []).append(system)
     texts = list(by_text)
     draw.shuffle(texts)
     if len(texts) > len(LETTERS):
         raise InputError(f"{len(texts)} replies are too many for a sheet.", f"Show {len(LETTERS)} at most.")
     for letter, text in zip(LETTERS, texts, strict=False):
-        plan = next((offers[who].plan for who in by_text[text] if offers[who].plan), None)
+        plan = next((offers[system].plan for system in by_text[text] if offers[system].plan), None)
         yield Shown(letter, text, tuple(by_text[text]), plan)
 
 

@@ -1,5 +1,6 @@
 """Tables as data, and as Markdown."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,3 +28,15 @@ def _line(cells: Sequence[str]) -> str:
 def _cell(text: str) -> str:
     """One cell: a bar would end it, a new line the row, an angle bracket could be a tag."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+_MARKS = re.compile(r"[\\`*_{}\[\]<>~|@$&#]")
+"""What Markdown, HTML, GitHub's mentions or its formulas could take for their own inside a line."""
+_LINKS = re.compile(r"(?<=\w):(?=//)|(?<=www)\.", re.IGNORECASE)
+
+
+def escaped(text: str) -> str:
+    """A text as data inside a line of Markdown: no mark, tag, link or new line of its own."""
+    line = " ".join(text.split())
+    shown = "".join(letter if letter.isprintable() else "�" for letter in line)
+    return _LINKS.sub(lambda match: f"\\{match[0]}", _MARKS.sub(lambda match: f"\\{match[0]}", shown))

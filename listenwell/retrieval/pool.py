@@ -8,7 +8,7 @@ from pathlib import Path
 
 from listenwell.annotators.inputs import LONGEST as LONGEST_LINE
 from listenwell.annotators.inputs import LineReport, LineSource
-from listenwell.corpora import CORPORA, Item, Reader, Report
+from listenwell.corpora import CORPORA, CorpusLoader, Item, Report
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import InputError, ListenwellError, nearest
 from listenwell.files import hash_files, sha256
@@ -136,7 +136,7 @@ class CorpusPool(Pool):
         split: one of its splits; None takes train, or where that is not here the first that is.
     """
 
-    def __init__(self, reader: Reader, split: str | None = None, longest: int = LONGEST) -> None:
+    def __init__(self, reader: CorpusLoader, split: str | None = None, longest: int = LONGEST) -> None:
         here = reader.available() or reader.splits
         self.split = split or ("train" if "train" in here else here[0])
         super().__init__(f"{reader.name}:{self.split}", longest)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from listenwell.corpora import CORPORA, Reader
+from listenwell.corpora import CORPORA, CorpusLoader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import RecipeError
 from listenwell.generators.chatml import role_of, turn_tokens
@@ -103,7 +103,7 @@ class CausalTask:
         self.model = model.to(device)
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
         self.corpus = recipe.data.corpus
-        reader: type[Reader] = CORPORA.load(recipe.data.corpus)
+        reader: type[CorpusLoader] = CORPORA.load(recipe.data.corpus)
         self._reader = reader(recipe.data.path)
         # Tokens to hidden states; the head is applied at targets only. Validation, whose rows have every
         # length, runs the plain functions.
@@ -114,7 +114,7 @@ class CausalTask:
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
         """Load the base model, with adapters where the recipe asks for them."""
-        reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
+        reader: CorpusLoader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
         for split in recipe.data.used():
             reader.check(split)  # before minutes are spent on the others
         model, folder = load_causal(recipe)

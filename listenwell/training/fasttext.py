@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from listenwell.annotators.fasttext import KIND, FastTextClassifier, FastTextConfig, Features, common_words
-from listenwell.corpora import CORPORA, Item, Reader
+from listenwell.corpora import CORPORA, CorpusLoader, Item
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import RecipeError
 from listenwell.labels import EMOTIONS, NEWSGROUPS, LabelSet
@@ -124,7 +124,7 @@ class FastTextTask:
         self.recipe, self.device = recipe, device
         self._source = _source(recipe)
         self.corpus, self.table = recipe.data.corpus, self._source.table
-        reader: type[Reader] = CORPORA.load(recipe.data.corpus)
+        reader: type[CorpusLoader] = CORPORA.load(recipe.data.corpus)
         self._reader = reader(recipe.data.path)
         bag = recipe.fasttext or FastTextRecipe()
         texts = self._texts(recipe.data.train)
@@ -142,7 +142,7 @@ class FastTextTask:
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "FastTextTask":
         """Read the training texts and count their words."""
         _source(recipe)
-        reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
+        reader: CorpusLoader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
         for split in recipe.data.used():
             reader.check(split)
         return cls(recipe, device)

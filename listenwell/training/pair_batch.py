@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.preference.pairs import OTHER
+from listenwell.training.preference_pairs import OTHER
 from listenwell.training.tokens import Encoded, TokenBatch, collate
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from listenwell.errors import RecipeError
-from listenwell.preference.pairs import Pair, read_pairs, share_of_talks
+from listenwell.training.preference_pairs import Pair, read_pairs, conversation_hash
 from listenwell.preference.pairwise_accuracy import ERRORS, READING, errors_by_kind
 from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.cross import CrossEncoder
@@ -87,7 +87,7 @@ class PairwiseTask(RankTask):
         learned: list[Pair] = []
         held_out: list[Pair] = []
         for pair in read_pairs(settings_of(recipe).file):
-            (held_out if share_of_talks(pair) < settings_of(recipe).held_out else learned).append(pair)
+            (held_out if conversation_hash(pair) < settings_of(recipe).held_out else learned).append(pair)
         if not learned or not held_out:
             raise RecipeError(
                 f"{len(learned)} pairs are there to learn from and {len(held_out)} to measure on.",

@@ -20,7 +20,7 @@ from listenwell.errors import RecipeError
 from listenwell.files import one_at_a_time
 from listenwell.generators.planned import KIND
 from listenwell.generators.prompt_template import EncodedPrompt
-from listenwell.preference.pairs import Pair, read_pairs, share_of_talks
+from listenwell.training.preference_pairs import Pair, read_pairs, conversation_hash
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.batching import Epoch
 from listenwell.training.pair_batch import PairBatch, PairExample, collate_pairs
@@ -147,7 +147,7 @@ class PreferenceTask(PlannedTask):
         limit = self.recipe.batches.row_tokens // 2  # both replies of a pair stand in one row
         for pair, draw in zip(pairs, draws, strict=True):
             if draw < shares.get(pair.source, 1.0) and pair.chosen != pair.rejected:
-                part = held_out if share_of_talks(pair) < recipe.held_out else learned
+                part = held_out if conversation_hash(pair) < recipe.held_out else learned
                 part.append(self._piece(pair, limit))
         if not learned or (recipe.held_out and not held_out):
             raise RecipeError(

@@ -16,7 +16,7 @@ import torch
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.generators.plans import LEVELS
-from listenwell.preference.pairs import Pair
+from listenwell.training.preference_pairs import Pair
 from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT
 from listenwell.runtime.torch_engine import ADDED_TOKENS

@@ -4,7 +4,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from listenwell.corpora import CORPORA, Item, Reader
+from listenwell.corpora import CORPORA, CorpusLoader, Item
 from listenwell.dialogue import Dialogue, Turn
 
 DATA = Path(__file__).parent.parent / "data"
@@ -13,7 +13,7 @@ NAMES = tuple(CORPORA)
 quick = settings(max_examples=150, deadline=None, derandomize=True, database=None)
 
 
-def reader(name: str, folder: str | Path = "") -> Reader:
+def reader(name: str, folder: str | Path = "") -> CorpusLoader:
     return CORPORA.load(name)(DATA / (folder or name))
 
 

@@ -67,7 +67,7 @@ def test_everyone_replies_in_training_only():
     assert all(one.context.listener == one.reply.speaker for one in all_of_them)
     assert {one.context.listener for one in all_of_them} == {"listener", "speaker"}
     # Every turn but the first of each talk, once.
-    assert len(all_of_them) == sum(len(talk.turns) - 1 for talk in plain.reader.read("train"))
+    assert len(all_of_them) == sum(len(talk.turns) - 1 for talk in plain.loader.read("train"))
     for split in ("valid", "test"):
         assert list(everyone.examples(split)) == list(plain.examples(split))
 

@@ -9,8 +9,8 @@ from listenwell.errors import InputError
 from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.reward_model import RewardModel
 from listenwell.preference import ratings
-from listenwell.preference.fit_reward import main, rated_states
-from tests.evaluation.rated_helpers import PLAN, TALK, Corpus, rated_folder
+from listenwell.preference.fit_reward import rated_states
+from tests.preference.helpers import PLAN, TALK, Corpus, call, rated_folder
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def corpus(monkeypatch):
     monkeypatch.setattr(ratings, "Source", lambda name: Corpus())
 
 
-def test_it_learns_from_what_raters_said_of_candidates(tiny_generator, tmp_path, capsys):
+def test_it_learns_from_what_raters_said_of_candidates(tiny_generator, tmp_path):
     folder = rated_folder(tmp_path / "rated")
     found = rated_states(tiny_generator, [folder], "train")
     assert found.ratings.tolist() == [1.0, 4.5] and found.contexts.tolist() == [0, 0]
@@ -29,10 +29,10 @@ def test_it_learns_from_what_raters_said_of_candidates(tiny_generator, tmp_path,
         ),
     )
     out = tmp_path / "made"
-    assert main([str(folder), "--speaker", str(tiny_generator), "--ridge", "1", "--out", str(out)]) == 0
+    printed = call("fit-reward", folder, "--generator", tiny_generator, "--ridge", 1, "--out", out)
     made = RewardModel.load(out)
     assert made.score(found.states[1]) > made.score(found.states[0])
-    assert json.loads(capsys.readouterr().out)["replies"] == 2
+    assert json.loads(printed)["replies"] == 2
 
 
 def test_ratings_of_another_split_are_refused(tiny_generator, tmp_path):

@@ -1,15 +1,17 @@
-import json
 from dataclasses import replace
 
 import pytest
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.errors import InputError
+from listenwell.files import ResumableJsonl
 from listenwell.generators.generation import generate_rows
 from listenwell.generators.plans import plan_of
 from listenwell.labels import EMOTIONS, MIXED, PLEASANT, contradicts
-from listenwell.preference import pairs as rejected
+from listenwell.preference import pairs as making
 from listenwell.preference.hard_negatives import hard_negative_pairs, opposites
-from listenwell.preference.pairs import Others, make_pairs, read_pairs, read_planned, share_of_talks
+from listenwell.preference.pairs import MismatchedReplies, make_pairs, read_planned
+from listenwell.training.preference_pairs import conversation_hash, read_pairs
 from tests.preference.test_pairs import SETTINGS
 from tests.training.test_planned import annotated
 
@@ -44,7 +46,7 @@ KNOWN = [
 
 def test_each_kind_of_pair_sets_a_fitting_reply_against_one_that_is_wrong_in_its_own_way():
     own = Says()
-    found = list(hard_negative_pairs(KNOWN, [0, 1, 2], own, Others(KNOWN), 1))
+    found = list(hard_negative_pairs(KNOWN, [0, 1, 2], own, MismatchedReplies(KNOWN), 1))
     of_a = {pair.source: (pair.chosen, pair.rejected) for pair in found if pair.context.id == "a"}
     assert of_a == {
         "again": ("It had a good life.", "Oh no."),
@@ -57,7 +59,7 @@ def test_each_kind_of_pair_sets_a_fitting_reply_against_one_that_is_wrong_in_its
     assert {pair.source for pair in found if pair.context.id == "c"} == {"other", "mistaken"}
     assert all(pair.plan.emotion == pair.context.emotion for pair in found)
     assert len(set(own.places)) == len(own.places)  # no two replies are drawn by the same numbers
-    assert found == list(hard_negative_pairs(KNOWN, [0, 1, 2], Says(), Others(KNOWN), 1))
+    assert found == list(hard_negative_pairs(KNOWN, [0, 1, 2], Says(), MismatchedReplies(KNOWN), 1))
 
 
 def test_opposites_are_of_the_other_side():
@@ -92,18 +94,16 @@ def test_the_pairs_of_a_real_speaker_and_no_batch_of_another_kind_among_them(
     def whole(*given):  # the tiny generator never learned to end a reply
         return [replace(reply, tokens=1) for reply in generate_rows(*given)]
 
-    monkeypatch.setattr(rejected, "generate_rows", whole)
+    monkeypatch.setattr(making, "generate_rows", whole)
     talks = tmp_path / "train.jsonl"
     talks.write_text("\n".join(talk.to_json() for talk in annotated(12)) + "\n")
     counts = make_pairs(tiny_generator, talks, tmp_path / "pairs.jsonl", SETTINGS, hard_negative_pairs)
     pairs = read_pairs(tmp_path / "pairs.jsonl")
     assert sum(counts.values()) == len(pairs) and set(counts) >= {"mistaken", "elsewhere"}
     assert {pair.context.id for pair in pairs} <= {one.context.id for one, _ in read_planned(talks)}
-    assert {share_of_talks(pair) for pair in pairs if pair.context.id == pairs[0].context.id} == {
-        share_of_talks(pairs[0])
+    assert {conversation_hash(pair) for pair in pairs if pair.context.id == pairs[0].context.id} == {
+        conversation_hash(pairs[0])
     }
-    parts = tmp_path / "more.jsonl.parts"
-    parts.mkdir()
-    (parts / "run.json").write_text(json.dumps({"pairs": "speaker_pairs"}))
-    with pytest.raises(rejected.InputError, match="begun with another generator, corpus or setting"):
+    ResumableJsonl(tmp_path / "more.jsonl", {"negatives": "own_pairs"}).add("0", [])
+    with pytest.raises(InputError, match="begun with other inputs or settings"):
         make_pairs(tiny_generator, talks, tmp_path / "more.jsonl", SETTINGS, hard_negative_pairs)

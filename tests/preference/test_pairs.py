@@ -1,31 +1,21 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
-from listenwell.errors import InputError
+from listenwell.errors import InputError, ListenwellError
 from listenwell.generators.base import Prefix
 from listenwell.generators.generation import Generation, generate_rows
 from listenwell.generators.planned import PlannedConfig
 from listenwell.generators.plans import PlanTokens, plan_of
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.vanilla import runtime_of
-from listenwell.preference import pairs as rejected
-from listenwell.preference.pairs import (
-    Others,
-    Own,
-    Pair,
-    Settings,
-    main,
-    make_pairs,
-    read_pairs,
-    read_planned,
-)
+from listenwell.preference import pairs as making
+from listenwell.preference.pairs import MismatchedReplies, OwnReplies, Settings, make_pairs, read_planned
+from listenwell.training.preference_pairs import Pair, read_pairs
+from tests.preference.helpers import call
 from tests.training.test_planned import annotated
 
 SETTINGS = Settings(count=9, seed=5, rows=4, temperature=1.5)
@@ -51,7 +41,7 @@ def ended(monkeypatch):
     def whole(*given):
         return [replace(reply, tokens=1) for reply in generate_rows(*given)]
 
-    monkeypatch.setattr(rejected, "generate_rows", whole)
+    monkeypatch.setattr(making, "generate_rows", whole)
 
 
 def planned(text, talk, emotion="sad", act="wishing"):
@@ -62,7 +52,7 @@ def planned(text, talk, emotion="sad", act="wishing"):
 
 
 def test_a_reply_meant_for_somebody_else_has_the_same_plan_and_where_possible_the_same_emotion():
-    others = Others(
+    others = MismatchedReplies(
         [
             planned("Good luck.", "a"),
             planned("All the best.", "a"),  # the same talk
@@ -84,12 +74,12 @@ def test_a_reply_meant_for_somebody_else_has_the_same_plan_and_where_possible_th
 
 def test_own_replies_are_what_the_speaker_says_under_the_plan_alone_or_in_a_batch(runtime, talks, ended):
     known = read_planned(talks)[:5]
-    own = Own(runtime, SETTINGS)
+    own = OwnReplies(runtime, SETTINGS)
     batch = own.replies(known, range(5))
     assert batch == own.replies(known, range(5))
     assert batch == [own.replies([one], [place])[0] for place, one in enumerate(known)]
     assert all(batch) and len(set(batch)) == 5
-    assert batch != Own(runtime, replace(SETTINGS, seed=6)).replies(known, range(5))
+    assert batch != OwnReplies(runtime, replace(SETTINGS, seed=6)).replies(known, range(5))
     example, plan = known[0]
     other = replace(plan, act="agreeing", tone="anger")
     assert own.replies([(example, other)], [0])[0] != batch[0]
@@ -99,14 +89,14 @@ def test_own_replies_are_what_the_speaker_says_under_the_plan_alone_or_in_a_batc
     state = runtime.step(runtime.prefill(prompt.tokens), [layout.plans.encode(plan)])
     greedy = replace(PlannedConfig().decoding, temperature=0)
     (reply,) = generate_rows(runtime, Prefix(state, prompt.stop, 100), greedy, [1])
-    assert Own(runtime, replace(SETTINGS, temperature=0)).replies(known, range(5))[0] == reply.text
+    assert OwnReplies(runtime, replace(SETTINGS, temperature=0)).replies(known, range(5))[0] == reply.text
 
 
 @pytest.mark.parametrize("over", [0, 1])
 def test_a_reply_that_the_limit_cut_off_is_left_out(runtime, talks, monkeypatch, over):
     limit = PlannedConfig().decoding.max_tokens
-    monkeypatch.setattr(rejected, "generate_rows", lambda *given: [Generation("Oh…", -1.0, limit + over)])
-    assert Own(runtime, SETTINGS).replies(read_planned(talks)[:1], [0]) == [None if over else "Oh…"]
+    monkeypatch.setattr(making, "generate_rows", lambda *given: [Generation("Oh…", -1.0, limit + over)])
+    assert OwnReplies(runtime, SETTINGS).replies(read_planned(talks)[:1], [0]) == [None if over else "Oh…"]
 
 
 def test_pairs_hold_the_human_reply_its_plan_and_something_worse(tiny_generator, talks, tmp_path, ended):
@@ -122,7 +112,7 @@ def test_pairs_hold_the_human_reply_its_plan_and_something_worse(tiny_generator,
         assert pair.rejected != pair.chosen
     people = {text for _, text in gold}
     assert all((pair.rejected in people) == (pair.source == "other") for pair in pairs)
-    assert not (tmp_path / "pairs.jsonl.parts").exists()
+    assert not (tmp_path / "pairs.jsonl.part").exists()
     lengths = [len(pair.context.turns) for pair in pairs]
     assert lengths == sorted(lengths)  # contexts of like length share a batch
 
@@ -132,7 +122,7 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(
 ):
     whole, broken = tmp_path / "whole.jsonl", tmp_path / "broken.jsonl"
     make_pairs(tiny_generator, talks, whole, SETTINGS)
-    replies, asked = Own.replies, []
+    replies, asked = OwnReplies.replies, []
 
     def stops(self, known, places):
         asked.append(list(places))
@@ -140,11 +130,11 @@ def test_a_stopped_run_goes_on_and_ends_with_the_same_bytes(
             raise KeyboardInterrupt
         return replies(self, known, places)
 
-    monkeypatch.setattr(Own, "replies", stops)
+    monkeypatch.setattr(OwnReplies, "replies", stops)
     with pytest.raises(KeyboardInterrupt):
         make_pairs(tiny_generator, talks, broken, SETTINGS)
     assert not broken.exists()
-    with pytest.raises(InputError, match="another generator, corpus or setting"):
+    with pytest.raises(InputError, match="begun with other inputs or settings"):
         make_pairs(tiny_generator, talks, broken, replace(SETTINGS, seed=6))
     make_pairs(tiny_generator, talks, broken, SETTINGS)
     assert broken.read_bytes() == whole.read_bytes()
@@ -159,7 +149,7 @@ def test_a_rejected_reply_with_the_words_of_the_chosen_one_is_left_out(
     tiny_generator, talks, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(
-        Own, "replies", lambda self, known, places: [f" {one.reply.text.upper()} " for one, _ in known]
+        OwnReplies, "replies", lambda self, known, places: [f" {one.reply.text.upper()} " for one, _ in known]
     )
     counts = make_pairs(tiny_generator, talks, tmp_path / "pairs.jsonl", SETTINGS)
     assert counts == {"other": 9}
@@ -185,32 +175,24 @@ def test_broken_lines_are_named(tmp_path, talks):
         read_pairs(tmp_path / "none")
 
 
-def test_the_door(tiny_generator, talks, tmp_path, capsys, ended):
+def test_the_command(tiny_generator, talks, tmp_path, ended):
     out = tmp_path / "pairs.jsonl"
-    where = ["--annotated", str(tmp_path / "annotated"), "--corpus", "jsonl", "--out", str(out)]
-    given = [str(tiny_generator), *where]
-    assert main([*given, "--split", "valid"]) == 1
-    assert "listenwell annotate jsonl --split valid" in capsys.readouterr().err
-    assert main([*given, "--count", "1000"]) == 1
-    assert "holds 18 replies, not 1000" in capsys.readouterr().err
-    assert main([*given, "--rows", "0"]) == 1
-    assert "rows is 0" in capsys.readouterr().err
-    assert main([*given, "--count", "3", "--seed", "2"]) == 0
-    assert "3 other, 3 own pairs" in capsys.readouterr().out
+    where = ["--annotated", tmp_path / "annotated", "--corpus", "jsonl", "--out", out]
+    for options, problem in (
+        (["--split", "valid"], "listenwell annotate jsonl --split valid"),
+        (["--count", 1000], "holds 18 replies, not 1000"),
+        (["--rows", 0], "rows is 0"),
+    ):
+        with pytest.raises(ListenwellError, match=problem):
+            call("pairs", tiny_generator, *where, *options)
+    assert "3 other, 3 own pairs" in call("pairs", tiny_generator, *where, "--count", 3, "--seed", 2)
     assert len(read_pairs(out)) == 6
 
 
-def test_the_door_needs_no_library_that_bare_machines_lack():
-    program = """
-import sys
-for name in ("typer", "rich", "sacrebleu", "nltk", "sklearn", "scipy", "matplotlib", "platformdirs"):
-    sys.modules[name] = None
-from listenwell.preference import pairs as rejected
-from listenwell.training import preference
-try:
-    rejected.main(["--help"])
-except SystemExit as end:
-    sys.exit(end.code)
-"""
-    shown = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=Path(__file__).parents[2])
-    assert "--annotated" in shown
+@pytest.mark.parametrize(("negatives", "sources"), [("own", {"own"}), ("mismatched", {"other"})])
+@pytest.mark.usefixtures("talks", "ended")
+def test_one_kind_of_negatives(tiny_generator, tmp_path, negatives, sources):
+    out = tmp_path / "pairs.jsonl"
+    where = ["--annotated", tmp_path / "annotated", "--corpus", "jsonl", "--out", out]
+    call("pairs", tiny_generator, *where, "--count", 3, "--negatives", negatives)
+    assert {pair.source for pair in read_pairs(out)} == sources

@@ -5,11 +5,11 @@ import random
 
 import pytest
 
+from listenwell.corpora import CORPORA
+from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.report.side_by_side import Column, Said
-from listenwell.corpora.sampling import Sampling
-from listenwell.preference import ratings
 from listenwell.preference.rating_sheets import (
     KEY,
     PERSON,
@@ -19,8 +19,10 @@ from listenwell.preference.rating_sheets import (
     systems_offers,
     write_sheets,
 )
-from listenwell.preference.ratings import HEADER, figures_of, main, read_ratings, results_of
+from listenwell.preference.ratings import HEADER, Rating, read_ratings
+from listenwell.preference.score import results_of, system_scores
 from listenwell.results.store import read_result
+from tests.preference.helpers import call
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
 ABOUT = Key("empathetic_dialogues", "test", "", ("ours: replies.jsonl, sha256 abc",), ())
@@ -100,24 +102,24 @@ def test_figures_are_means_over_raters_and_contexts(folder):
     key = Key.from_json((folder / KEY).read_bytes())
     rate(folder, key, lambda entry, shown: (3, 3, 3, 4) if "ours" in shown.who else (2, 2, 5, 3))
     rate(folder, key, lambda entry, shown: (4, 3, 3, 1) if "ours" in shown.who else (2, 2, 5, 3), "-second")
-    _, rated = read_ratings(folder)
-    found = figures_of("ours", rated)
+    rated = read_ratings(folder)
+    found = system_scores("ours", rated)
     assert found["rated_empathy"] == 3.5 and found["rated_overall"] == 2.5 and found["preferred"] == 0
     (folder / "sheet-01-second.csv").unlink()  # now two contexts have one rater, who likes ours better
-    assert figures_of("ours", read_ratings(folder)[1])["preferred"] == pytest.approx(40)
-    assert figures_of("same", read_ratings(folder)[1])["level"] == 100
-    assert "preferred" not in figures_of(PERSON, rated)
+    assert system_scores("ours", read_ratings(folder))["preferred"] == pytest.approx(40)
+    assert system_scores("same", read_ratings(folder))["level"] == 100
+    assert "preferred" not in system_scores(PERSON, rated)
     with pytest.raises(InputError, match="nobody"):
-        figures_of("nobody", rated)
+        system_scores("nobody", rated)
 
 
 def test_a_sheet_that_nobody_rated_is_left_out(folder):
     key = Key.from_json((folder / KEY).read_bytes())
-    with pytest.raises(InputError, match="Nobody has rated"):
+    with pytest.raises(InputError, match="holds no ratings"):
         read_ratings(folder)
     rate(folder, key, lambda entry, shown: (1, 1, 1, 1))
     (folder / "sheet-02.csv").unlink()
-    assert [one.entry.number for one in read_ratings(folder)[1]] == [1, 2, 5]
+    assert len(read_ratings(folder)) == 3
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,50 @@ def test_candidates_are_drawn_with_their_plans(tmp_path):
         candidates_of(file)
 
 
-def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch, capsys):
+def test_rater_agreement_is_reported(folder):
+    key = Key.from_json((folder / KEY).read_bytes())
+    scores = lambda entry, shown: (3, 3, 3, 4) if "ours" in shown.who else (2, 2, 5, 3)  # noqa: E731
+    rate(folder, key, scores)
+    conditions = dict(results_of(folder, "us")[0].conditions)
+    assert conditions["rater agreement"] == "one rater a reply"
+    rate(folder, key, scores, "-second")
+    agreement = dict(results_of(folder, "us")[0].conditions)["rater agreement"]
+    assert agreement.startswith("Krippendorff's alpha (interval): empathy 1.00, relevance 1.00, fluency 1.00")
+    # All prefer ours: chance agrees always, and kappa is not defined.
+    assert agreement.endswith("2 raters: nan")
+    first = key.entries[0].number
+    rate(folder, key, lambda entry, shown: scores(entry, shown) if entry.number > first else (3, 3, 3, 3))
+    rate(
+        folder,
+        key,
+        lambda entry, shown: scores(entry, shown) if entry.number > first else (3,) * 4,
+        "-second",
+    )
+    # Four contexts prefer ours, one is level, and both raters say so.
+    assert dict(results_of(folder, "us")[0].conditions)["rater agreement"].endswith("2 raters: 1.00")
+
+
+def test_compact_ratings_hold_no_text_of_the_corpus(folder, tmp_path):
+    key = Key.from_json((folder / KEY).read_bytes())
+    rate(folder, key, lambda entry, shown: (3, 3, 3, 4) if "ours" in shown.who else (2, 2, 5, 3))
+    rate(folder, key, lambda entry, shown: (4, 3, 3, 1) if "ours" in shown.who else (2, 2, 5, 3), "-second")
+    out = tmp_path / "ratings.jsonl"
+    assert "20 ratings" in call("compact", folder, "--out", out)
+    text = out.read_text()
+    assert "how sad" not in text and "I lost dog" not in text and "Oh no" in text
+    rated, compact = read_ratings(folder), read_ratings(out)
+    assert compact == rated
+    assert {result.system: result.metrics for result in results_of(out, "us")} == {
+        result.system: result.metrics for result in results_of(folder, "us")
+    }
+    out.write_text(text.replace('"overall":4', '"overall":7', 1).replace('"overall": 4', '"overall": 7', 1))
+    with pytest.raises(InputError, match=r"ratings\.jsonl:\d+ is no rating: A rating is outside the scale"):
+        read_ratings(out)
+    with pytest.raises(InputError, match="has no reply"):
+        Rating("", "train", "a#1", "first", 1, 1, 1, 1, ("ours",))
+
+
+def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch):
     class Corpus:
         def __init__(self, path):
             pass
@@ -182,24 +227,30 @@ def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch, capsys):
         def examples(self, split):
             return map(example, range(4))
 
-    monkeypatch.setattr(ratings.CORPORA, "load", lambda name: Corpus)
+    monkeypatch.setattr(CORPORA, "load", lambda name: Corpus)
     file = tmp_path / "replies.jsonl"
     file.write_text(
         "".join(json.dumps({"id": f"hit:{n}#3", "reply": f"Oh no, {n}!"}) + "\n" for n in range(4))
     )
     folder, kept = tmp_path / "rated", tmp_path / "results"
-    assert main(["sheets", str(folder), f"ours={file}", "--count", "3", "--per", "2"]) == 0
-    assert "3 contexts on 2 sheets" in capsys.readouterr().out
+    printed = call("sheets", folder, f"ours={file}", "--count", 3, "--per", 2)
+    assert "3 contexts on 2 sheets" in printed
     rate(folder, Key.from_json((folder / KEY).read_bytes()), lambda entry, shown: (3, 3, 3, 4))
-    figures = ["figures", str(folder), "--raters", "us", "--keep", str(kept)]
-    assert main(figures) == 0
-    assert read_result(kept / "ratings" / "ours.json").metric("level") == 100
+    command = ["score", folder, "--raters", "us", "--keep", kept]
+    assert "one rater a reply" in call(*command)
+
+    def kept_result(name):
+        (result,) = kept.rglob(name)
+        return read_result(result)
+
+    assert kept_result("ratings-ours.json").metric("level") == 100
     (tmp_path / "run.json").write_text('{"checkpoint": "abc"}')
-    assert main([*figures, "--ours", f"ours={tmp_path}"]) == 0
-    assert read_result(kept / "ratings" / "ours.json").checkpoint == "abc"
-    assert not (kept / "ratings/people-of-another-day.json").exists()
-    assert main([*figures, "--people", "people of another day"]) == 0
-    assert read_result(kept / "ratings/people-of-another-day.json").metric("rated_overall") == 4
-    assert main([*figures, "--ours", "ours=nowhere"]) == 1
-    assert main(["sheets", str(folder), "ours"]) == 1
-    assert "NAME=FILE" in capsys.readouterr().err
+    call(*command, "--ours", f"ours={tmp_path}")
+    assert kept_result("ratings-ours.json").checkpoint == "abc"
+    assert not list(kept.rglob("*people-of-another-day.json"))
+    call(*command, "--people", "people of another day")
+    assert kept_result("*people-of-another-day.json").metric("rated_overall") == 4
+    with pytest.raises(InputError, match=r"no folder with a run\.json"):
+        call(*command, "--ours", "ours=nowhere")
+    with pytest.raises(InputError, match="NAME=FILE"):
+        call("sheets", folder, "ours")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from listenwell.generators.plans import plan_of
-from listenwell.preference.pairs import Pair
+from listenwell.training.preference_pairs import Pair
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import LoraRecipe, OptimizerRecipe, PairsRecipe, PreferenceRecipe
 from tests.training.helpers import tiny_recipe

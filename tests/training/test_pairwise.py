@@ -7,7 +7,7 @@ import pytest
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError, RecipeError
 from listenwell.preference import pairwise_accuracy as reading
-from listenwell.preference.pairs import Pair
+from listenwell.training.preference_pairs import Pair
 from listenwell.preference.pairwise_accuracy import errors_by_kind
 from listenwell.rankers.ranker import Ranker
 from listenwell.results.store import read_result

@@ -11,7 +11,7 @@ from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Factors
 from listenwell.errors import RecipeError
 from listenwell.generators.planned import PlannedConfig, PlannedGenerator
-from listenwell.preference.pairs import share_of_talks
+from listenwell.training.preference_pairs import conversation_hash
 from listenwell.runtime.names import ADAPTER, SOFT_PROMPT
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import OptimizerRecipe
@@ -69,7 +69,7 @@ def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, mon
     )
     gained = []
     for pair in pairs():
-        if share_of_talks(pair) < HELD_OUT:
+        if conversation_hash(pair) < HELD_OUT:
             likely = []
             for generator in (use_soft_prompt, silent):
                 at = generator._prefix_cache.before(

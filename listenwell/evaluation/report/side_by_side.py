@@ -5,7 +5,6 @@ without contractions), so contexts are matched by their letters alone.
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.errors import InputError
 from listenwell.evaluation.baselines import check_system, read_baselines, recognize
 from listenwell.files import sha256
+from listenwell.results.markdown import escaped
 from listenwell.words import expanded, words
 
 _MARKS = re.compile(r"[\\`*_{}\[\]<>~|@$&#]")

@@ -1,87 +1,157 @@
-"""What an annotated corpus shows: how factors hang together, how often each label occurs, and its words.
+"""Factor statistics of an annotated corpus: cross tables, label distributions and words by label.
 
-Pure functions of dialogues with factors on their turns; what is not annotated is not counted.
+CoMAE (§4.5) counts the pairs of communication mechanism (CM), dialogue act (DA) and expressed emotion (EM) in
+replies and draws P(Y | X) for (CM, DA), (CM, EM) and (DA, EM). Each mechanism of a reply makes a pair, so a
+reply with two counts twice, and replies without any are left out (§4.4). The tables over all replies take the
+mechanisms together, as one factor of eight values, and count each reply once. The paper gives no formula for
+the mutual information of §6.3; here it is Shannon's, in bits.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from listenwell.dialogue import Dialogue, Factors, Turn
+from listenwell.errors import InputError
 from listenwell.labels import (
     ACTS,
     EMOTIONS,
     EMOTIONS_AND_INTENTS,
     LEVELS,
+    MECHANISM_ABBREVIATIONS,
     MECHANISMS,
     TONES,
     LabelSet,
 )
-from listenwell.papers.corpus_analysis.factor_pairs import (
-    DRAWS,
-    PAIRINGS,
-    SETS,
-    CrossTable,
-    cross_table,
-    together,
+from listenwell.papers.corpus_analysis.words import LabelWords, label_words, word_tokens
+
+DRAWS = 1000
+"""Bootstrap samples behind an interval."""
+SHORT = {name: short for short, name in MECHANISM_ABBREVIATIONS.items()}
+_SUBSETS = [
+    some for size in range(len(MECHANISMS) + 1) for some in combinations(MECHANISM_ABBREVIATIONS, size)
+]
+SETS = LabelSet("set of mechanisms", tuple("+".join(some) or "none" for some in _SUBSETS))
+"""The mechanisms of a reply as one factor: none, ER, IP, EX, ER+IP, …"""
+FACTORS: dict[str, LabelSet] = {"mechanism": MECHANISMS, "mechanisms": SETS, "act": ACTS, "tone": TONES}
+EMPATHETIC, ALL = "replies with a mechanism", "all replies"
+PAIRINGS = (
+    ("mechanism", "act", EMPATHETIC),
+    ("mechanism", "tone", EMPATHETIC),
+    ("act", "tone", EMPATHETIC),
+    ("mechanisms", "act", ALL),
+    ("mechanisms", "tone", ALL),
+    ("act", "tone", ALL),
 )
-from listenwell.papers.corpus_analysis.factor_words import LabelWords, label_words, spoken
-from listenwell.serialization import Record
-
-DISTRIBUTIONS: dict[str, tuple[str, LabelSet]] = {
-    "emotion": ("emotion of the conversation, as the corpus gives it", EMOTIONS),
-    "emotion_heard": ("emotion heard before a reply", EMOTIONS),
-    "intent_speaker": ("emotion or intent of the speaker's turns", EMOTIONS_AND_INTENTS),
-    "intent_listener": ("emotion or intent of the listener's turns", EMOTIONS_AND_INTENTS),
-    "intent_last": ("emotion or intent of the last turn", EMOTIONS_AND_INTENTS),
-    "act": ("dialogue act of replies", ACTS),
-    "tone": ("expressed emotion of replies", TONES),
-    "mechanism": ("mechanisms of replies, which can use several", MECHANISMS),
-    "mechanisms": ("mechanisms of replies together", SETS),
-    **{f"level_{name}": (f"level of {name.replace('_', ' ')} in replies", LEVELS) for name in MECHANISMS},
+"""X, Y and the replies they are counted in; the first three are CoMAE's Figure 2."""
+DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
+    "emotion": ("emotion of the conversation, given by the corpus", EMOTIONS, "conversation", "emotion"),
+    "emotion_heard": ("predicted emotion before a reply", EMOTIONS, "reply", "predicted"),
+    "intent_speaker": ("emotion or intent of the speaker's turns", EMOTIONS_AND_INTENTS, "speaker", "intent"),
+    "intent_listener": (
+        "emotion or intent of the listener's turns",
+        EMOTIONS_AND_INTENTS,
+        "listener",
+        "intent",
+    ),
+    "intent_last": ("emotion or intent of the last turn", EMOTIONS_AND_INTENTS, "last", "intent"),
+    "act": ("dialogue act of replies", ACTS, "reply", "act"),
+    "tone": ("expressed emotion of replies", TONES, "reply", "tone"),
+    "mechanism": ("mechanisms of replies, which can use several", MECHANISMS, "reply", "mechanism"),
+    "mechanisms": ("mechanisms of replies together", SETS, "reply", "mechanisms"),
+    **{
+        f"level_{name}": (f"level of {name.replace('_', ' ')} in replies", LEVELS, "reply", f"level_{name}")
+        for name in MECHANISMS
+    },
 }
-"""By name: what it counts, and the labels. Everyone who is not the listener is a speaker. The emotions of
-conversations are EmpatheticDialogues' Figure 3, the last turns MEED2's Figure 2, acts and tones CoMAE's
-Figure 5."""
-
-WORDS: dict[str, tuple[str, LabelSet]] = {
-    "emotion_speaker": ("the speaker's words by the conversation's emotion", EMOTIONS),
-    "emotion_listener": ("the listener's words by the conversation's emotion", EMOTIONS),
-    "heard_speaker": ("the speaker's words by the emotion heard", EMOTIONS),
-    "heard_listener": ("the listener's words by the emotion heard", EMOTIONS),
-    "act": ("words of replies by dialogue act", ACTS),
-    "tone": ("words of replies by expressed emotion", TONES),
+"""By name: title, labels, group of turns, column. Emotions are EmpatheticDialogues' Figure 3, last turns
+MEED2's Figure 2, acts and tones CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
+WORDS: dict[str, tuple[str, LabelSet, str, str]] = {
+    "emotion_speaker": ("the speaker's words by the conversation's emotion", EMOTIONS, "speaker", "emotion"),
+    "emotion_listener": (
+        "the listener's words by the conversation's emotion",
+        EMOTIONS,
+        "listener",
+        "emotion",
+    ),
+    "heard_speaker": ("the speaker's words by the predicted emotion", EMOTIONS, "speaker", "predicted"),
+    "heard_listener": ("the listener's words by the predicted emotion", EMOTIONS, "listener", "predicted"),
+    "act": ("words of replies by dialogue act", ACTS, "reply", "act"),
+    "tone": ("words of replies by expressed emotion", TONES, "reply", "tone"),
 }
 
 
 @dataclass(frozen=True)
-class Distribution(Record):
-    """How often each label occurs, the most frequent first; labels that never occur stand at the end."""
+class Information:
+    """The mutual information of two factors, in bits."""
+
+    bits: float
+    low: float
+    """Lower end of the 95 % interval; never below 0."""
+    high: float
+    independent: float
+    """Expected of independent factors in a table of this size: (rows − 1) (columns − 1) / (2 n ln 2), of
+    those that occur (Miller 1955). A value near it means nothing."""
+    share: float | None
+    """I(X; Y) / H(Y): the share of the uncertainty about Y that X removes; None where there is none."""
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """Counts of Y (columns) with X (rows), and their mutual information; None where nothing was counted."""
+
+    given: str
+    of: str
+    whose: str
+    counts: pd.DataFrame
+    information: Information | None
+
+    @property
+    def conditional(self) -> pd.DataFrame:
+        """P(Y | X): each row adds up to 1, or is NaN where X never occurs."""
+        return self.counts.div(self.counts.sum(axis=1), axis=0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values, with the unit."""
+        shares = [None if np.isnan(row[0]) else row for row in self.conditional.to_numpy().tolist()]
+        return {
+            "given": self.given,
+            "of": self.of,
+            "whose": self.whose,
+            "unit": "bits",
+            "information": self.information and asdict(self.information),
+            "rows": list(self.counts.index),
+            "columns": list(self.counts.columns),
+            "counts": self.counts.to_numpy().tolist(),
+            "conditional": shares,
+        }
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Counts by label, the most frequent first; `total` is how many items have a label."""
 
     name: str
     title: str
     total: int
-    """How many items have a label; mechanisms can add up to more, as an item can have several."""
-    counts: tuple[tuple[str, int], ...]
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """All that is counted in a corpus."""
+    """All that is counted in a corpus; distributions and words only where there are any."""
 
     dialogues: int
     turns: int
     replies: int
     tables: tuple[CrossTable, ...]
-    distributions: tuple[Distribution, ...]
-    """Only those that have something to show."""
-    words: tuple[tuple[str, tuple[LabelWords, ...]], ...]
-    """By a name of WORDS."""
-
-    def distribution(self, name: str) -> Distribution | None:
-        """One of DISTRIBUTIONS, if the corpus has such labels."""
-        return next((found for found in self.distributions if found.name == name), None)
+    distributions: dict[str, Distribution]
+    words: dict[str, list[LabelWords]]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -90,130 +160,149 @@ class Analysis:
             "turns": self.turns,
             "replies": self.replies,
             "tables": [table.to_dict() for table in self.tables],
-            "distributions": [found.to_dict() for found in self.distributions],
-            "words": {name: [one.to_dict() for one in found] for name, found in self.words},
+            "distributions": [asdict(distribution) for distribution in self.distributions.values()],
+            "words": {name: [asdict(words) for words in labels] for name, labels in self.words.items()},
         }
 
 
-@dataclass
-class Tally:
-    """Counts that grow dialogue by dialogue."""
-
-    dialogues: int = 0
-    turns: int = 0
-    replies: list[tuple[int, Factors]] = field(default_factory=list)
-    """The number of the dialogue and the factors, of every reply."""
-    labels: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    totals: Counter[str] = field(default_factory=Counter)
-    words: dict[str, dict[str, Counter[str]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(Counter))
-    )
-
-    def add(self, dialogue: Dialogue) -> None:
-        """Count one dialogue."""
-        self._label("emotion", dialogue.emotion)
-        answers = {place for place, _ in replies(dialogue)}
-        for place, turn in enumerate(dialogue.turns):
-            role = "listener" if turn.speaker == dialogue.listener else "speaker"
-            tokens, intent = spoken(turn.text), _intent(turn)
-            self._label(f"intent_{role}", intent)
-            if place == len(dialogue.turns) - 1:
-                self._label("intent_last", intent)
-            self._words(f"emotion_{role}", dialogue.emotion, tokens)
-            self._words(f"heard_{role}", _heard(turn, role), tokens)
-            if place in answers:
-                self._reply(turn.factors or Factors(), tokens)
-        self.dialogues += 1
-        self.turns += len(dialogue.turns)
-
-    def _reply(self, factors: Factors, tokens: Sequence[str]) -> None:
-        self.replies.append((self.dialogues, factors))
-        self._label("emotion_heard", factors.emotion)
-        for name in ("act", "tone"):
-            label = getattr(factors, name)
-            self._label(name, label)
-            self._words(name, label, tokens)
-        if factors.mechanisms is not None:
-            self._label("mechanism", *factors.mechanisms)
-            self._label("mechanisms", together(factors.mechanisms))
-        if factors.levels is not None:
-            for name, level in zip(MECHANISMS, factors.levels, strict=True):
-                self._label(f"level_{name}", LEVELS[level])
-
-    def _label(self, name: str, *labels: str | None) -> None:
-        """Count an item and its labels; None means that it is not labelled."""
-        if None not in labels:
-            self.totals[name] += 1
-            self.labels[name].update(label for label in labels if label is not None)
-
-    def _words(self, name: str, label: str | None, tokens: Sequence[str]) -> None:
-        if label is not None:
-            self.words[name][label].update(tokens)
-
-
-def replies(dialogue: Dialogue) -> Iterator[tuple[int, Turn]]:
-    """The listener's turns that come right after another person's, each with its place."""
-    for place, (before, turn) in enumerate(zip(dialogue.turns, dialogue.turns[1:], strict=False), start=1):
-        if turn.speaker == dialogue.listener != before.speaker:
-            yield place, turn
-
-
-def count(dialogues: Iterable[Dialogue]) -> Tally:
-    """Read through once and count."""
-    tally = Tally()
-    for dialogue in dialogues:
-        tally.add(dialogue)
-    return tally
-
-
 def analyse(dialogues: Iterable[Dialogue], seed: int = 0, draws: int = DRAWS) -> Analysis:
-    """Everything about an annotated corpus; what is not annotated is not counted.
+    """Count everything in an annotated corpus; turns without a label are not counted.
 
     Args:
         dialogues: with factors on their turns.
         seed: of the bootstrap behind the intervals.
-        draws: how many samples it takes.
+        draws: its number of samples.
     """
-    tally = count(dialogues)
-    found = [_distribution(tally, name) for name in DISTRIBUTIONS]
-    # The emotion that was heard stands in where the corpus does not tell.
-    left_out = ("heard_speaker", "heard_listener") if tally.totals["emotion"] else ()
+    turns = turn_table(dialogues)
+    groups = {
+        "conversation": turns.drop_duplicates("dialogue"),
+        "speaker": turns[~turns["is_listener"]],
+        "listener": turns[turns["is_listener"]],
+        "last": turns.drop_duplicates("dialogue", keep="last"),
+        "reply": turns[turns["is_reply"]],
+    }
+    distributions = {name: _distribution(name, groups) for name in DISTRIBUTIONS}
+    # Predicted emotions stand in where the corpus gives none.
+    unused = "heard_" if distributions["emotion"].total else "emotion_"
+    words = {
+        name: label_words(groups[group][column], groups[group]["words"], labels)
+        for name, (_, labels, group, column) in WORDS.items()
+        if not name.startswith(unused)
+    }
     return Analysis(
-        tally.dialogues,
-        tally.turns,
-        len(tally.replies),
-        tuple(cross_table(tally.replies, pairing, seed, draws) for pairing in PAIRINGS),
-        tuple(one for one in found if one.total),
-        tuple(
-            (name, shown)
-            for name, (_, labels) in WORDS.items()
-            if name not in left_out
-            and (shown := label_words({label: tally.words[name][label] for label in labels}))
-        ),
+        len(groups["conversation"]),
+        len(turns),
+        len(groups["reply"]),
+        tuple(cross_table(groups["reply"], *pairing, seed, draws) for pairing in PAIRINGS),
+        {name: distribution for name, distribution in distributions.items() if distribution.total},
+        {name: labels for name, labels in words.items() if labels},
     )
 
 
-def _distribution(tally: Tally, name: str) -> Distribution:
-    title, labels = DISTRIBUTIONS[name]
-    counts = tally.labels[name]
-    ordered = sorted(labels, key=lambda label: -counts[label])  # equal ones in the order of the label set
-    return Distribution(name, title, tally.totals[name], tuple((label, counts[label]) for label in ordered))
+def turn_table(dialogues: Iterable[Dialogue]) -> pd.DataFrame:
+    """One row a turn: its dialogue's number, its role, words and labels; None where it has no label."""
+    rows = [row for number, dialogue in enumerate(dialogues) for row in _turn_rows(number, dialogue)]
+    levels = [f"level_{name}" for name in MECHANISMS]
+    labels = ["emotion", "predicted", "intent", *FACTORS, *levels]
+    columns = ["dialogue", "is_listener", "is_reply", "words", *labels]
+    return pd.DataFrame(rows, columns=columns).astype({"is_listener": bool, "is_reply": bool})
 
 
-def _intent(turn: Turn) -> str | None:
-    """The emotion or intent of a turn: its factor, or else the likeliest of its reading."""
-    if turn.factors is not None and turn.factors.intent is not None:
-        return turn.factors.intent
-    return _likeliest(turn, "intent")
+def is_reply(dialogue: Dialogue, index: int) -> bool:
+    """Whether a turn is the listener's and comes right after another person's."""
+    is_listener = dialogue.turns[index].speaker == dialogue.listener
+    return index > 0 and is_listener and dialogue.turns[index - 1].speaker != dialogue.listener
 
 
-def _heard(turn: Turn, role: str) -> str | None:
-    """The speaker's emotion at a turn: read from it, or, on a listener's turn, from those before it."""
-    if role == "listener":
-        return turn.factors.emotion if turn.factors is not None else None
-    return _likeliest(turn, "emotion")
+def _turn_rows(number: int, dialogue: Dialogue) -> Iterable[tuple[Any, ...]]:
+    for index, turn in enumerate(dialogue.turns):
+        factors, is_listener = turn.factors or Factors(), turn.speaker == dialogue.listener
+        mechanisms, levels = factors.mechanisms, factors.levels
+        yield (
+            number,
+            is_listener,
+            is_reply(dialogue, index),
+            [sys.intern(word) for word in word_tokens(turn.text)],
+            dialogue.emotion,
+            factors.emotion if is_listener else _likeliest(turn, "emotion"),
+            factors.intent or _likeliest(turn, "intent"),
+            mechanisms,
+            None if mechanisms is None else "+".join(SHORT[name] for name in mechanisms) or "none",
+            factors.act,
+            factors.tone,
+            *(LEVELS[level] for level in levels or ()),
+            *([None] * len(MECHANISMS) if levels is None else ()),
+        )
 
 
 def _likeliest(turn: Turn, head: str) -> str | None:
-    reading = turn.reading(head)
-    return reading.scores[0].label if reading is not None and reading.scores else None
+    prediction = turn.reading(head)
+    return prediction.scores[0].label if prediction is not None and prediction.scores else None
+
+
+def _distribution(name: str, groups: dict[str, pd.DataFrame]) -> Distribution:
+    title, labels, group, column = DISTRIBUTIONS[name]
+    values = groups[group][column].dropna()
+    counts = values.explode().value_counts()
+    ordered = sorted(labels, key=lambda label: -counts.get(label, 0))  # equal ones in the label set's order
+    return Distribution(name, title, len(values), {label: int(counts.get(label, 0)) for label in ordered})
+
+
+def cross_table(  # noqa: PLR0913, PLR0917 - a pairing is three of them
+    replies: pd.DataFrame, given: str, of: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
+) -> CrossTable:
+    """Count the pairs (X, Y) of replies, with their mutual information.
+
+    Args:
+        replies: rows of `turn_table`; those without X or Y are passed over.
+        given: X, one of FACTORS.
+        of: Y, another one.
+        whose: EMPATHETIC leaves out replies that are known to use no mechanism, or ALL.
+        seed: of the bootstrap.
+        draws: its number of samples.
+    """
+    rows, columns = pd.Index(list(FACTORS[given])), pd.Index(list(FACTORS[of]))
+    counted = replies if whose == ALL else replies[replies["mechanisms"] != "none"]
+    pairs = counted[["dialogue", given, of]].explode(given).dropna()
+    cells = rows.get_indexer(pairs[given]) * len(columns) + columns.get_indexer(pairs[of])
+    shape = (len(rows), len(columns))
+    table = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    owners = pd.factorize(pairs["dialogue"], sort=True)[0]
+    information = _information(owners, cells, table, seed, draws) if len(pairs) else None
+    return CrossTable(given, of, whose, pd.DataFrame(table, rows, columns), information)
+
+
+def mutual_information(counts: np.ndarray) -> float:
+    """I(X; Y) = Σ P(x, y) log₂ (P(x, y) / (P(x) P(y))) of a table of counts, in bits; 0 for an empty one."""
+    return entropy(counts.sum(axis=0)) + entropy(counts.sum(axis=1)) - entropy(counts.ravel())
+
+
+def entropy(counts: np.ndarray) -> float:
+    """H(X) = −Σ P(x) log₂ P(x) of counts, in bits; 0 for none."""
+    present = counts[counts > 0] / max(counts.sum(), 1)
+    return float(-(present * np.log2(present)).sum())
+
+
+def _information(
+    owners: np.ndarray, cells: np.ndarray, table: np.ndarray, seed: int, draws: int
+) -> Information:
+    """The mutual information and its interval, from dialogues drawn with replacement.
+
+    A drawn sample repeats replies, so its table looks more dependent than the corpus: the samples' values are
+    shifted so that their mean is the corpus's value, and the middle 95 % of them are the interval.
+    """
+    if draws < 1:
+        raise InputError(f"There are {draws} draws.", "Give 1 or more; 1000 is usual.")
+    random, dialogues = np.random.default_rng(seed), int(owners.max()) + 1
+    samples = np.empty(draws)
+    for number in range(draws):
+        times = np.bincount(random.integers(dialogues, size=dialogues), minlength=dialogues)
+        drawn = np.bincount(cells, weights=times[owners], minlength=table.size)
+        samples[number] = mutual_information(drawn.reshape(table.shape))
+    bits = max(0.0, mutual_information(table))  # rounding can leave −1e-16
+    low, high = np.quantile(samples - samples.mean() + bits, [0.025, 0.975])
+    freedom = (np.count_nonzero(table.sum(axis=1)) - 1) * (np.count_nonzero(table.sum(axis=0)) - 1)
+    independent = float(freedom / (2 * len(cells) * np.log(2)))
+    uncertainty = entropy(table.sum(axis=0))
+    share = bits / uncertainty if uncertainty > 0 else None
+    return Information(bits, max(0.0, float(low)), max(0.0, float(high)), independent, share)

@@ -1,16 +1,21 @@
 """How alike two listeners' replies are, beside two random sets of replies (Zhong et al. 2020, Figure 1).
 
-PEC's introduction finds that for 28 of the 32 emotions of EmpatheticDialogues the replies of two people are
-less alike than random ones: who listens shows in what is said. The paper does not tell how it chose the two
-people, how large the random sets are, or how it weighed the words. Here the two are those with the most
-replies to the emotion, the random sets are disjoint, as large as theirs and drawn from all replies to it, and
-each set is one document whose words are weighed by TF-IDF as learned from all replies.
+PEC finds that for 28 of the 32 emotions of EmpatheticDialogues two people's replies are less alike
+than random ones. It does not say how it chose them, how large the random sets are, or how words
+are weighted. Here the two have the most replies to the emotion, the random sets are disjoint, as large
+as theirs and drawn from all replies to it; each set is one document, with TF-IDF weights of all replies.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from statistics import fmean, stdev
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
+
+import matplotlib
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 from listenwell.corpora.empathetic_dialogues import LISTENER_WORKER
 from listenwell.corpora.synthetic_persona_chat import USERS
@@ -18,88 +23,32 @@ from listenwell.dialogue import LISTENER, SPEAKER, Example
 from listenwell.errors import InputError
 from listenwell.labels import EMOTIONS
 from listenwell.metrics.libraries import library
-from listenwell.papers.corpus_analysis.factor_words import spoken
+from listenwell.papers.corpus_analysis.words import word_tokens
+from listenwell.results.drawing import STYLE, save
+from listenwell.results.markdown import Grid
 
-RUNS = 5
-"""Draws of two random sets, as in the paper."""
-LEAST = 5
-"""Replies that each of the two listeners must have: a set of one or two says little of a person."""
+RUNS, LEAST = 5, 5
+"""Draws of two random sets, as in the paper; replies that each of the two listeners must have."""
 ROLES = frozenset({SPEAKER, LISTENER, *USERS})
-"""Names that corpora give to a part in the talk, whoever plays it."""
+"""Names that corpora give to a role, whoever plays it."""
 ALL = "all replies"
 """The one group of a corpus without emotions."""
 BY = {
-    "emotion": "the conversation's emotion, as the corpus gives it",
-    "heard": "the emotion that the annotators heard before the reply: a guess",
+    "emotion": "the conversation's emotion, given by the corpus",
+    "heard": "the emotion that the annotators heard before the reply: a prediction",
     "together": "all replies in one, since the corpus has no emotions",
 }
-"""What the groups of replies are made by, in words."""
+"""What the groups of replies are made by."""
+PAIR = ["emotion", "listeners", "replies", "dialogues", "pool", "similarity", "random", "mean", "spread"]
+COLUMNS = ["text", "listener", "dialogue", "emotion", "heard"]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One reply and who said it."""
-
-    text: str
-    listener: str | None
-    """The person's name or number; None where the corpus tells the role only."""
-    dialogue: str
-    emotion: str | None = None
-    """Of the conversation, as the corpus gives it."""
-    heard: str | None = None
-    """As annotators read it before the reply."""
-
-
-def said(example: Example) -> Said:
-    """What the comparison needs of a reply; a corpus's note of the listener goes before the name."""
+def reply_row(example: Example) -> tuple[str, str | None, str, str | None, str | None]:
+    """A row of COLUMNS; the corpus's note of the listener goes before the name, a role is no name."""
     context, reply = example.context, example.reply
-    name = context.note(LISTENER_WORKER)
-    if name is None and reply.speaker not in ROLES:
-        name = reply.speaker
+    name = context.note(LISTENER_WORKER) or (None if reply.speaker in ROLES else reply.speaker)
     heard = reply.factors.emotion if reply.factors is not None else None
-    return Said(reply.text, name, context.id or context.turns[0].text, context.emotion, heard)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two listeners' replies to one emotion, and the random sets beside them."""
-
-    emotion: str
-    listeners: tuple[str, str]
-    """The two with the most replies; of equals those who came first."""
-    replies: tuple[int, int]
-    dialogues: tuple[int, int]
-    """How many conversations their replies come from."""
-    pool: int
-    """All replies to the emotion, from which the random sets are drawn."""
-    similarity: float
-    """Of the two listeners' replies, from 0 to 1."""
-    random: tuple[float, ...]
-    """Of two random sets, one for each run."""
-
-    @property
-    def mean(self) -> float:
-        """Of the random sets."""
-        return fmean(self.random)
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of the random sets (n − 1)."""
-        return stdev(self.random)
-
-    @property
-    def is_lower(self) -> bool:
-        """Whether the two people are less alike than random sets are on average: the paper's finding."""
-        return self.similarity < self.mean
-
-    @property
-    def is_lowest(self) -> bool:
-        """Whether they are less alike than the random sets of every run."""
-        return self.similarity < min(self.random)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON, with mean and spread."""
-        return {**asdict(self), "mean": self.mean, "spread": self.spread}
+    return reply.text, name, context.id or context.turns[0].text, context.emotion, heard
 
 
 @dataclass(frozen=True)
@@ -107,188 +56,160 @@ class Comparison:
     """All emotions of a corpus."""
 
     by: str
-    """What the groups are made by: a key of BY."""
-    pairs: tuple[Pair, ...]
-    left_out: tuple[tuple[str, str], ...]
-    """Emotions without two listeners who said enough, and why."""
+    """A key of BY."""
+    pairs: pd.DataFrame
+    """A row for each emotion: the two `listeners` with the most replies (of equals who came first), how many
+    `replies` and `dialogues` they have, the `pool` of all replies to it, the `similarity` of the two, from 0
+    to 1, and that of the `random` sets, with their `mean` and `spread` (standard deviation, n − 1)."""
+    left_out: dict[str, str]
+    """Emotions without two listeners with enough replies, and why."""
     replies: int
-    """How many were read."""
     unnamed: int
-    """How many of them name no listener."""
+    """Replies that name no listener."""
     unlabelled: int
-    """How many of the others have no emotion, where the groups are made by it."""
+    """Of the others, those without an emotion, where groups are made by it."""
     listeners: int
-    """How many people the rest come from."""
 
     @property
     def lower(self) -> int:
-        """For how many emotions two listeners are less alike than random sets."""
-        return sum(pair.is_lower for pair in self.pairs)
+        """Emotions for which two listeners are less alike than random sets on average: the paper's count."""
+        return int((self.pairs["similarity"] < self.pairs["mean"]).sum())
 
     @property
     def lowest(self) -> int:
-        """For how many of them in every run; chance alone makes about half of the emotions lower."""
-        return sum(pair.is_lowest for pair in self.pairs)
+        """Emotions for which they are less alike in every run."""
+        return int((self.pairs["similarity"] < self.pairs["random"].map(min)).sum())
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "by": self.by,
-            "lower": self.lower,
-            "lowest": self.lowest,
-            "of": len(self.pairs),
-            "replies": self.replies,
-            "unnamed": self.unnamed,
-            "unlabelled": self.unlabelled,
-            "listeners": self.listeners,
-            "pairs": [pair.to_dict() for pair in self.pairs],
-            "left_out": dict(self.left_out),
-        }
-
-
-def need_scikit_learn() -> None:
-    """Raise the error that names the install command where scikit-learn is missing."""
-    _features()
+        counts = {"lower": self.lower, "lowest": self.lowest, "of": len(self.pairs)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, **counts, "pairs": self.pairs.to_dict("records")}
 
 
 def compare(
-    replies: Iterable[Said],
-    runs: int = RUNS,
-    least: int = LEAST,
-    seed: int = 0,
-    advance: Callable[[int], None] = lambda count: None,
+    replies: Iterable[tuple[Any, ...]], runs: int = RUNS, least: int = LEAST, seed: int = 0
 ) -> Comparison:
     """Compare the two busiest listeners of each emotion, and random sets as large as theirs.
 
     Args:
-        replies: of one corpus, each once.
+        replies: rows of COLUMNS, of one corpus.
         runs: how often two random sets are drawn; 2 or more.
         least: an emotion is left out where one of its two listeners has fewer replies.
         seed: of numpy's `default_rng`, which draws the sets, emotion after emotion.
-        advance: called with the number of emotions just done.
     """
     if runs < 2 or least < 1:
         raise InputError(f"There are {runs} runs and at least {least} replies.", "Give 2 and 1, or more.")
-    import numpy as np
-
-    everything = list(replies)
-    named = [reply for reply in everything if reply.listener is not None]
-    by, emotion_of = _grouping(named)
-    known = [(emotion, reply) for reply in named if (emotion := emotion_of(reply)) is not None]
-    groups: dict[str, list[int]] = {emotion: [] for emotion in (*EMOTIONS, ALL)}  # in the label set's order
-    for place, (emotion, _) in enumerate(known):
-        groups[emotion].append(place)
-    kept = [reply for _, reply in known]
-    pairs, left_out = [], []
-    if kept:
-        probability = _Probability(
-            Similarity([reply.text for reply in kept]), np.random.default_rng(seed), runs
-        )
-    for emotion, places in groups.items():
-        if not places:
-            continue
-        spoken_by = _by_listener(kept, places)
-        if fault := _too_little(spoken_by, least):
-            left_out.append((emotion, fault))
-        else:
-            pairs.append(_pair(emotion, kept, spoken_by, probability))
-        advance(1)
-    return Comparison(
-        by,
-        tuple(pairs),
-        tuple(left_out),
-        len(everything),
-        len(everything) - len(named),
-        len(named) - len(known),
-        len({reply.listener for reply in kept}),
-    )
+    table = pd.DataFrame(list(replies), columns=COLUMNS)
+    named = table.dropna(subset="listener")
+    by = next((column for column in ("emotion", "heard") if named[column].notna().any()), "together")
+    kept = named.assign(group=ALL if by == "together" else named[by]).dropna(subset="group").reset_index()
+    pairs, left_out = [], dict[str, str]()
+    similarity = Similarity(kept["text"]) if len(kept) else None
+    generator = np.random.default_rng(seed)
+    for emotion in (*EMOTIONS, ALL):
+        group = kept[kept["group"] == emotion]
+        # The most replies first; of equals who came first.
+        counts = group["listener"].value_counts(sort=False).sort_values(ascending=False, kind="stable")
+        if len(counts) == 1 or (len(counts) and counts.iloc[1] < least):
+            few = f"the second listener has {counts.iloc[1]} of {least} replies" if len(counts) > 1 else ""
+            left_out[emotion] = few or "one listener"
+        elif similarity is not None and len(counts):
+            first, second = (group[group["listener"] == name] for name in counts.index[:2])
+            size, sizes = len(first), [len(first), len(second)]
+            drawn = [generator.choice(list(group.index), sum(sizes), replace=False) for _ in range(runs)]
+            random = [similarity(rows[:size], rows[size:]) for rows in drawn]
+            dialogues = [first["dialogue"].nunique(), second["dialogue"].nunique()]
+            alike = similarity(first.index, second.index)
+            mean, spread = float(np.mean(random)), float(np.std(random, ddof=1))
+            names = list(counts.index[:2])
+            pairs.append((emotion, names, sizes, dialogues, len(group), alike, random, mean, spread))
+    counted = (len(table), len(table) - len(named), len(named) - len(kept), kept["listener"].nunique())
+    return Comparison(by, pd.DataFrame(pairs, columns=PAIR), left_out, *counted)
 
 
 class Similarity:
     """The cosine of two sets of texts as TF-IDF vectors, each set one document.
 
     A word weighs its count times ln((1 + n) / (1 + df)) + 1, where df of the n texts hold it: scikit-learn's
-    TfidfTransformer. Words are those of all our word metrics, without punctuation marks.
+    TfidfTransformer.
 
     Args:
-        texts: what the weights are learned from, each text one document; sets are made of their places.
+        texts: what the weights are learned from, each text one document; sets are given by their row numbers.
     """
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        features = _features()
+    def __init__(self, texts: Iterable[str]) -> None:
+        features = library("sklearn.feature_extraction.text", "scikit-learn", "Comparing listeners by TF-IDF")
         try:
-            self._counts = features.CountVectorizer(analyzer=spoken).fit_transform(texts)  # (texts, words)
+            self._counts = features.CountVectorizer(analyzer=word_tokens).fit_transform(
+                texts
+            )  # (texts, words)
         except ValueError:  # no text has a word
-            raise InputError(
-                "The replies hold no words.", "Give replies with letters or digits in them."
-            ) from None
+            raise InputError("The replies hold no words.", "Give replies with letters or digits.") from None
         self._weigh = features.TfidfTransformer().fit(self._counts).transform
 
-    def __call__(self, first: Sequence[int], second: Sequence[int]) -> float:
+    def __call__(self, first: Iterable[int], second: Iterable[int]) -> float:
         """From 0, no word in common, to 1; a set without any word is like none."""
-        import numpy as np
-
-        sets = np.stack([np.asarray(self._counts[list(places)].sum(axis=0))[0] for places in (first, second)])
-        one, other = self._weigh(sets).toarray()  # of length 1
-        return min(float(one @ other), 1.0)
+        sets = [np.asarray(self._counts[list(rows)].sum(axis=0))[0] for rows in (first, second)]
+        vectors = self._weigh(np.stack(sets)).toarray()  # of length 1
+        return min(float(vectors[0] @ vectors[1]), 1.0)
 
 
-def _features() -> Any:  # noqa: ANN401 - a module
-    return library("sklearn.feature_extraction.text", "scikit-learn", "Comparing listeners by TF-IDF")
+def finding(comparison: Comparison) -> str:
+    """The paper's sentence with the corpus's numbers."""
+    count, total = comparison.lower, len(comparison.pairs)
+    if comparison.by == "together":
+        return f"Two listeners' replies are {'less' if count else 'no less'} alike than two random sets."
+    text = f"Two listeners' replies are less alike than two random sets for {count} of {total} emotions"
+    return f"{text}, for {comparison.lowest} of them in every draw."
 
 
-def _grouping(replies: Sequence[Said]) -> tuple[str, Callable[[Said], str | None]]:
-    """The corpus's own emotions where there are any, else those that were heard, else one group."""
-    if any(reply.emotion is not None for reply in replies):
-        return "emotion", lambda reply: reply.emotion
-    if any(reply.heard is not None for reply in replies):
-        return "heard", lambda reply: reply.heard
-    return "together", lambda reply: ALL
+def grid(comparison: Comparison) -> Grid:
+    """A row for each emotion, the largest difference first."""
+    rows = [
+        (
+            pair.emotion,
+            *(f"{value:.3f}" for value in (pair.similarity, pair.mean, pair.spread)),
+            f"{pair.similarity - pair.mean:+.3f}".replace("-", "−"),
+            "{:,} + {:,}".format(*pair.replies),
+            f"{pair.pool:,}",
+        )
+        for pair in _ordered(comparison.pairs).itertuples()
+    ]
+    columns = ("emotion", "two listeners", "random sets", "± (SD)", "difference", "replies", "of all")
+    return Grid("TF-IDF similarity of two sets of replies", columns, tuple(rows), frozenset(range(1, 7)))
 
 
-def _by_listener(replies: Sequence[Said], places: Iterable[int]) -> dict[str, list[int]]:
-    """The places of each listener's replies; who said most first, of equals who came first."""
-    found: dict[str, list[int]] = {}
-    for place in places:
-        found.setdefault(replies[place].listener or "", []).append(place)
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+def draw(comparison: Comparison, heading: str, folder: Path) -> list[Path]:
+    """Write the figure as SVG and PNG; returns the files."""
+    # A dollar sign in a name is a dollar sign, not mathematics.
+    with matplotlib.rc_context({**STYLE, "text.parse_math": False}):
+        return save(figure(comparison, heading), folder, "listeners")
 
 
-def _too_little(spoken_by: Mapping[str, Sequence[int]], least: int) -> str:
-    """Why a group cannot be compared; empty where it can."""
-    if len(spoken_by) < 2:
-        return "one listener"
-    second = [len(places) for places in spoken_by.values()][1]
-    return f"the second listener has {second} of {least} replies" if second < least else ""
-
-
-@dataclass(frozen=True)
-class _Probability:
-    """Draws two random sets again and again."""
-
-    similarity: Similarity
-    generator: Any
-    """numpy's; each draw moves it on."""
-    runs: int
-
-    def __call__(self, pool: Sequence[int], first: int, second: int) -> tuple[float, ...]:
-        """How alike disjoint sets of two sizes are, for each run."""
-        drawn = (self.generator.choice(pool, first + second, replace=False) for _ in range(self.runs))
-        return tuple(self.similarity(chosen[:first], chosen[first:]) for chosen in drawn)
-
-
-def _pair(
-    emotion: str, replies: Sequence[Said], spoken_by: Mapping[str, Sequence[int]], probability: _Probability
-) -> Pair:
-    (one, first), (other, second) = list(spoken_by.items())[:2]
-    pool = sorted(place for places in spoken_by.values() for place in places)
-    talks = [len({replies[place].dialogue for place in places}) for places in (first, second)]
-    return Pair(
-        emotion,
-        (one, other),
-        (len(first), len(second)),
-        (talks[0], talks[1]),
-        len(pool),
-        probability.similarity(first, second),
-        probability(pool, len(first), len(second)),
+def figure(comparison: Comparison, heading: str) -> Figure:
+    """A line for each emotion: the similarity of two listeners, and of random sets."""
+    pairs = _ordered(comparison.pairs)
+    canvas = Figure(figsize=(8, 2.1 + 0.24 * len(pairs)), layout="constrained")
+    panel, heights = canvas.subplots(), range(len(pairs))
+    panel.hlines(heights, pairs["mean"], pairs["similarity"], color="#cccccc", linewidth=2, zorder=1)
+    label = f"two random sets, mean ± SD of {len(pairs['random'].iloc[0])} draws"
+    panel.errorbar(
+        pairs["mean"], heights, xerr=pairs["spread"], fmt="D", color="#E69F00", zorder=2, label=label
     )
+    panel.plot(
+        pairs["similarity"], heights, "o", markersize=5, color="#0072B2", zorder=3, label="two listeners"
+    )
+    panel.set_yticks(heights, [f"{row[0]} ({row[5]})" for row in grid(comparison).rows])
+    panel.set_ylim(len(pairs) - 0.4, -0.6)
+    panel.grid(axis="x", color="#eeeeee")
+    panel.set_title(textwrap.fill(finding(comparison), 75), fontsize=10)
+    panel.set_xlabel("TF-IDF similarity of two sets of replies")
+    canvas.legend(loc="outside lower center", ncols=2, frameon=False)
+    canvas.suptitle(heading, x=0.01, ha="left", fontsize=10, color="#444444")
+    return canvas
+
+
+def _ordered(pairs: pd.DataFrame) -> pd.DataFrame:
+    """The emotions where people differ most from random sets first."""
+    return pairs.loc[(pairs["similarity"] - pairs["mean"]).sort_values(kind="stable").index]

@@ -1,28 +1,23 @@
-from collections import Counter
 from math import log, log2, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Reading, Scored, Turn
 from listenwell.errors import InputError
-from listenwell.papers.corpus_analysis.factor_page import (
-    distribution_grid,
-    information_grid,
-    page,
-    pair_grid,
-    word_grid,
-)
-from listenwell.papers.corpus_analysis.factor_pairs import (
+from listenwell.papers.corpus_analysis.factor_report import distribution_grids, grids, page, word_grids
+from listenwell.papers.corpus_analysis.factors import (
     ALL,
-    PAIRINGS,
-    Pairing,
+    EMPATHETIC,
+    analyse,
     cross_table,
     entropy,
+    is_reply,
     mutual_information,
+    turn_table,
 )
-from listenwell.papers.corpus_analysis.factor_words import label_words, log_odds
-from listenwell.papers.corpus_analysis.factors import analyse, count, replies
+from listenwell.papers.corpus_analysis.words import label_words, log_odds
 
 ER, IP, EX = "emotional_reaction", "interpretation", "exploration"
 
@@ -39,17 +34,21 @@ UNREAD = reply(None, "agreeing", "approval")
 REPLIES = [(0, BOTH), (1, WISH), (2, NONE), (3, ASK), (3, UNREAD)]
 
 
+def rows_of(replies):
+    """Rows of `turn_table` for replies, each with the number of its dialogue."""
+    by_dialogue = {}
+    for number, factors in replies:
+        by_dialogue.setdefault(number, []).extend([Turn("speaker", "Hi."), Turn("listener", "Oh.", factors)])
+    turns = turn_table(Dialogue(tuple(turns)) for turns in by_dialogue.values())
+    return turns[turns["is_reply"]]
+
+
 def nonzero(table):
-    return {
-        (x, y): n
-        for x, row in zip(table.pairing.rows, table.counts, strict=True)
-        for y, n in zip(table.pairing.columns, row, strict=True)
-        if n
-    }
+    return {pair: count for pair, count in table.counts.stack().items() if count}
 
 
-def table(given, of, *whose, given_replies=REPLIES, **settings):
-    return cross_table(given_replies, Pairing(given, of, *whose), draws=20, **settings)
+def table(given, of, whose=EMPATHETIC, replies=REPLIES, **settings):
+    return cross_table(rows_of(replies), given, of, whose, draws=20, **settings)
 
 
 def talk(*turns, **fields):
@@ -59,24 +58,25 @@ def talk(*turns, **fields):
 def test_each_mechanism_of_a_reply_makes_a_pair_and_replies_without_are_left_out():
     found = table("mechanism", "act")
     assert nonzero(found) == {(ER, "questioning"): 1, (ER, "wishing"): 1, (EX, "questioning"): 2}
-    reaction, interpretation, exploration = found.conditional()
-    by_act = dict(zip(found.pairing.columns, reaction, strict=True))
-    assert by_act == dict.fromkeys(found.pairing.columns, 0.0) | {"questioning": 0.5, "wishing": 0.5}
-    assert interpretation is None  # 0 / 0
-    assert sum(exploration) == 1.0
+    shares = found.conditional.loc[ER]
+    assert shares[shares > 0].to_dict() == {"questioning": 0.5, "wishing": 0.5}
+    assert found.conditional.loc[IP].isna().all() and found.to_dict()["conditional"][1] is None  # 0 / 0
+    assert found.conditional.loc[EX].sum() == 1.0
     # H(X) + H(Y) − H(X, Y) of the quarters 1, 1, 2: 1 + 0.8113 − 1.5
     assert found.information.bits == pytest.approx(1 + 2 - 0.75 * log2(3) - 1.5)
-    assert found.information.probability == pytest.approx(1 / (2 * 4 * log(2)))
+    assert found.information.independent == pytest.approx(1 / (2 * 4 * log(2)))
     assert found.information.share == pytest.approx((1.5 - 0.75 * log2(3)) / (2 - 0.75 * log2(3)))
 
 
 def test_acts_and_tones_are_counted_in_empathetic_replies_or_in_all():
     found = table("act", "tone")
-    assert found.total == 4  # the reply whose mechanisms nobody knows stays, the one without goes
+    assert (
+        found.counts.to_numpy().sum() == 4
+    )  # the reply whose mechanisms nobody knows stays, the one without goes
     assert found.information.bits == pytest.approx(1.5)
     assert found.information.share == pytest.approx(1.0)
     everyone = table("act", "tone", ALL)
-    assert everyone.total == 5
+    assert everyone.counts.to_numpy().sum() == 5
     assert everyone.information.bits == pytest.approx(0.4 * log2(2.5) + 0.6 * log2(5))
 
 
@@ -99,12 +99,12 @@ def test_mutual_information_by_hand():
 
 
 def test_nothing_and_one_class_are_no_division_by_zero():
-    empty = table("mechanism", "act", given_replies=[])
-    assert empty.information is None and empty.total == 0
-    assert empty.conditional() == (None, None, None)
-    single = table("act", "tone", given_replies=[(0, ASK), (1, ASK)])
+    empty = table("mechanism", "act", replies=[])
+    assert empty.information is None and not empty.counts.to_numpy().any()
+    assert empty.to_dict()["conditional"] == [None, None, None]
+    single = table("act", "tone", replies=[(0, ASK), (1, ASK)])
     assert single.information.bits == 0.0 and single.information.share is None
-    assert (single.information.low, single.information.high, single.information.probability) == (
+    assert (single.information.low, single.information.high, single.information.independent) == (
         0.0,
         0.0,
         0.0,
@@ -113,16 +113,16 @@ def test_nothing_and_one_class_are_no_division_by_zero():
 
 def test_the_interval_is_over_dialogues_and_by_the_seed():
     varied = [WISH, ASK, ASK, UNREAD, NONE] * 4
-    within_one = table("act", "tone", ALL, given_replies=[(7, factors) for factors in varied])
+    within_one = table("act", "tone", ALL, replies=[(7, factors) for factors in varied])
     assert within_one.information.low == pytest.approx(within_one.information.bits)
     assert within_one.information.high == pytest.approx(within_one.information.bits)
     across = list(enumerate(varied))
-    found = table("act", "tone", ALL, given_replies=across, seed=1)
+    found = table("act", "tone", ALL, replies=across, seed=1)
     assert found.information.low < found.information.bits < found.information.high
-    assert table("act", "tone", ALL, given_replies=across, seed=1) == found
-    assert table("act", "tone", ALL, given_replies=across, seed=2) != found
+    assert table("act", "tone", ALL, replies=across, seed=1).information == found.information
+    assert table("act", "tone", ALL, replies=across, seed=2).information != found.information
     with pytest.raises(InputError, match="0 draws"):
-        cross_table(across, PAIRINGS[2], draws=0)
+        cross_table(rows_of(across), "act", "tone", draws=0)
 
 
 def test_replies_come_right_after_another_persons_turn():
@@ -134,8 +134,9 @@ def test_replies_come_right_after_another_persons_turn():
         ("other", "Me too.", None),
         ("listener", "Oh.", BOTH),
     )
-    assert [place for place, _ in replies(dialogue)] == [2, 5]
-    assert count([dialogue]).replies == [(0, ASK), (0, BOTH)]
+    assert [index for index in range(6) if is_reply(dialogue, index)] == [2, 5]
+    turns = turn_table([dialogue])
+    assert turns[turns["is_reply"]]["act"].tolist() == [ASK.act, BOTH.act]
 
 
 SORRY = Factors(levels=(2, 0, 0), act="sympathizing", tone="sadness", intent="sympathizing")
@@ -157,7 +158,10 @@ TALKS = [
 
 def test_labels_are_counted_by_role():
     found = analyse(TALKS, draws=2)
-    shown = {one.name: (one.total, {label: n for label, n in one.counts if n}) for one in found.distributions}
+    shown = {
+        name: (one.total, {label: n for label, n in one.counts.items() if n})
+        for name, one in found.distributions.items()
+    }
     assert shown == {
         "emotion": (2, {"proud": 1, "sad": 1}),
         "emotion_heard": (1, {"proud": 1}),
@@ -173,23 +177,24 @@ def test_labels_are_counted_by_role():
         "level_exploration": (2, {"no": 1, "strong": 1}),
     }
     assert (found.dialogues, found.turns, found.replies) == (2, 5, 2)
-    assert len(found.distribution("intent_last").counts) == 41
-    assert [label for label, _ in found.distribution("mechanisms").counts[:3]] == ["ER", "ER+EX", "none"]
+    assert len(found.distributions["intent_last"].counts) == 41
+    assert list(found.distributions["mechanisms"].counts)[:3] == ["ER", "ER+EX", "none"]
 
 
 def test_an_intent_is_taken_from_the_reading_where_there_is_no_factor():
     turn = Turn(
         "speaker", "Yes.", readings=(Reading("intent", (Scored("agreeing", 0.8), Scored("sad", 0.2))),)
     )
-    assert count([Dialogue((turn,))]).labels["intent_speaker"] == {"agreeing": 1}
+    assert turn_table([Dialogue((turn,))])["intent"].tolist() == ["agreeing"]
 
 
 def test_words_are_counted_by_emotion_and_role():
-    tally = count(TALKS)
-    assert tally.words["emotion_speaker"]["sad"] == {"my": 2, "dog": 2, "died": 1}
-    assert tally.words["act"]["questioning"] == {"wow": 1, "how": 1}
-    names = [name for name, _ in analyse(TALKS, draws=2).words]
-    assert names == ["emotion_speaker", "emotion_listener", "act", "tone"]
+    found = analyse(TALKS, draws=2).words
+    (sad,) = (one for one in found["emotion_speaker"] if one.label == "sad")
+    assert sad.total == 5 and [(word.word, word.count) for word in sad.used] == [("dog", 2), ("died", 1)]
+    (questioning,) = (one for one in found["act"] if one.label == "questioning")
+    assert questioning.total == 2 and [word.word for word in questioning.used] == ["wow"]
+    assert list(found) == ["emotion_speaker", "emotion_listener", "act", "tone"]
 
 
 def test_the_emotion_heard_stands_in_where_the_corpus_gives_none():
@@ -200,7 +205,7 @@ def test_the_emotion_heard_stands_in_where_the_corpus_gives_none():
             Turn("listener", "Oh no.", Factors(emotion="lonely")),
         )
     )
-    words = dict(analyse([dialogue], draws=2).words)
+    words = analyse([dialogue], draws=2).words
     assert [one.label for one in words["heard_speaker"]] == ["lonely"]
     assert [word.word for word in words["heard_listener"][0].used] == ["oh"]
     assert "emotion_speaker" not in words
@@ -217,25 +222,32 @@ def test_log_odds_by_hand():
         log_odds(np.ones((2, 2)), prior=0)
 
 
+def words_of(counts, **settings):
+    texts = {
+        label: [word for word, times in uses.items() for _ in range(times)] for label, uses in counts.items()
+    }
+    return label_words(pd.Series(list(texts)), pd.Series(list(texts.values())), list(counts), **settings)
+
+
 def test_typical_words_are_not_the_frequent_ones():
     counts = {
-        "joyful": Counter({"the": 19, "party": 10, "really": 11}),
-        "content": Counter(),
-        "sad": Counter({"the": 19, "funeral": 10, "really": 11}),
+        "joyful": {"the": 19, "party": 10, "really": 11},
+        "content": {},
+        "sad": {"the": 19, "funeral": 10, "really": 11},
     }
-    joyful, sad = label_words(counts, prior=40)
+    joyful, sad = words_of(counts, prior=40)
     assert [word.word for word in joyful.used] == ["really", "party"]  # "the" is grammar
     assert [word.word for word in joyful.typical] == ["party"]
     assert (joyful.label, joyful.total, joyful.typical[0].count) == ("joyful", 40, 10)
     assert [word.word for word in sad.typical] == ["funeral"]
-    assert [len(one.used) for one in label_words(counts, most=1)] == [1, 1]
-    assert label_words({}) == ()
+    assert [len(one.used) for one in words_of(counts, most=1)] == [1, 1]
+    assert words_of({}) == []
 
 
 def test_a_word_said_twice_is_an_accident():
-    others = Counter({"really": 1000})
-    (twice, _) = label_words({"joyful": Counter({"yay": 2, "really": 3}), "sad": others}, prior=100)
-    (thrice, _) = label_words({"joyful": Counter({"yay": 3, "really": 3}), "sad": others}, prior=100)
+    others = {"really": 1000}
+    twice, _ = words_of({"joyful": {"yay": 2, "really": 3}, "sad": others}, prior=100)
+    thrice, _ = words_of({"joyful": {"yay": 3, "really": 3}, "sad": others}, prior=100)
     assert (twice.used[1].word, twice.used[1].z) == ("yay", 2.04)
     assert [word.word for word in twice.typical] == []
     assert [(word.word, word.z) for word in thrice.typical] == [("yay", 2.5)]
@@ -243,27 +255,29 @@ def test_a_word_said_twice_is_an_accident():
 
 def test_tables_for_people():
     found = analyse(TALKS, draws=2)
-    grid = pair_grid(found.tables[0])
-    assert grid.columns[0] == "mechanism" and grid.columns[-1] == "n"
-    assert [(row[0], row[5], row[-1]) for row in grid.rows] == [
+    information, first, *_ = grids(found)
+    assert first.columns[0] == "mechanism (CM)" and first.columns[-1] == "n"
+    assert [(row[0], row[5], row[-1]) for row in first.rows] == [
         ("emotional reaction", "0.500", "2"),
         ("exploration", "1.000", "1"),
     ]
-    assert information_grid(found).rows[0][:2] == ("CM, DA", "replies with a mechanism")
-    assert distribution_grid(found.distribution("mechanism")).rows[0] == (
+    assert information.rows[0][:2] == (
+        "P(DA | CM): dialogue act given mechanism",
+        "replies with a mechanism",
+    )
+    rows = {grid.title: grid.rows for grid in distribution_grids(found)}
+    assert rows["Mechanisms of replies, which can use several (n = 2)"][0] == (
         "emotional reaction",
         "2",
         "100.0 %",
     )
-    assert word_grid(*found.words[0]).rows[1][2] == "dog (2), died (1)"
-    text = page(found, {"corpus": "a <b> c"}, [("heat-maps", "Maps.")])
-    assert "- corpus: a &lt;b> c\n" in text and "![Maps.](heat-maps.svg)" in text
-    assert "### P(DA | CM): dialogue act given mechanism, in replies with a mechanism" in text
-    assert "## Words" in text
+    assert word_grids(found)[0].rows[1][2] == "dog (2), died (1)"
+    text = page(found, {"corpus": "a <b> c"}, ["heat-maps"])
+    assert "- corpus: a &lt;b> c\n" in text and "![heat-maps](heat-maps.svg)" in text
+    assert "## P(DA | CM): dialogue act given mechanism, in replies with a mechanism" in text
 
 
 def test_an_empty_corpus_has_empty_tables():
     found = analyse([])
-    assert (found.replies, found.distributions, found.words) == (0, (), ())
-    assert not information_grid(found).rows
-    assert "## How often" not in page(found, {})
+    assert (found.replies, found.distributions, found.words) == (0, {}, {})
+    assert not any(grid.rows for grid in grids(found))

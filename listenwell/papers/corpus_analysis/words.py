@@ -5,14 +5,13 @@ most for each emotion; most of them are the same everywhere ("really", "good"). 
 words, by log-odds with an informative Dirichlet prior (Monroe, Colaresi & Quinn 2008).
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from listenwell.errors import InputError
-from listenwell.serialization import Record
 from listenwell.words import words
 
 PRIOR_WORDS = 1000.0
@@ -34,7 +33,7 @@ FUNCTION_WORDS = frozenset(_GRAMMAR.split())
 
 
 @dataclass(frozen=True)
-class Word(Record):
+class Word:
     """A word of a label."""
 
     word: str
@@ -45,49 +44,55 @@ class Word(Record):
 
 
 @dataclass(frozen=True)
-class LabelWords(Record):
+class LabelWords:
     """The words of one label."""
 
     label: str
     total: int
     """How many words the texts of the label have."""
-    used: tuple[Word, ...]
+    used: list[Word]
     """Content words, the most frequent first."""
-    typical: tuple[Word, ...]
+    typical: list[Word]
     """Words that the label has more of than the others (z from TYPICAL up, SEEN times or more), by z."""
 
 
-def spoken(text: str) -> list[str]:
-    """The words of a text by the one tokenization, without its punctuation marks."""
+def word_tokens(text: str) -> list[str]:
+    """The words of a text by the package's one tokenization, without punctuation marks."""
     return [word for word in words(text) if word[0].isalnum()]
 
 
 def label_words(
-    counts: Mapping[str, Counter[str]], most: int = 10, prior: float = PRIOR_WORDS
-) -> tuple[LabelWords, ...]:
-    """The words of each label, in the order of the labels; a label without words is left out.
+    labels: pd.Series, texts: pd.Series, order: Iterable[str], most: int = 10, prior: float = PRIOR_WORDS
+) -> list[LabelWords]:
+    """The words of each label; a label without words is left out.
 
     Args:
-        counts: how often each word stands in the texts of each label.
-        most: how many words to keep of each list.
+        labels: of each text; missing where it has none.
+        texts: the words of each text, a list each.
+        order: of the labels in the result.
+        most: how many words each list keeps.
         prior: see `log_odds`.
     """
-    there = {label: found for label, found in counts.items() if found.total()}
-    vocabulary = sorted(set().union(*there.values()))
-    if not vocabulary:
-        return ()
-    table = np.array([[found[word] for word in vocabulary] for found in there.values()], dtype=np.float64)
-    scores = log_odds(table, prior)
-    content = np.array([word not in FUNCTION_WORDS for word in vocabulary])
-    return tuple(
-        LabelWords(
-            label,
-            int(row.sum()),
-            _best(vocabulary, row, z, row * content, most),
-            _best(vocabulary, row, z, np.where((row >= SEEN) & (z >= TYPICAL), z, 0.0), most),
+    uses = pd.DataFrame({"label": labels, "word": texts}).dropna(subset="label").explode("word").dropna()
+    if uses.empty:
+        return []
+    counts = pd.crosstab(uses["label"], uses["word"])
+    counts = counts.loc[[label for label in order if label in counts.index]]
+    z = pd.DataFrame(log_odds(counts.to_numpy(float), prior), counts.index, counts.columns)
+    content = ~counts.columns.isin(FUNCTION_WORDS)
+
+    def best(label: str, scores: pd.Series) -> list[Word]:
+        """The words of the highest scores above zero; equal ones in alphabetical order."""
+        top = scores[scores > 0].sort_values(ascending=False, kind="stable")[:most].index
+        return [Word(word, int(counts.at[label, word]), round(float(z.at[label, word]), 2)) for word in top]
+
+    result = []
+    for label, row in counts.iterrows():
+        typical = z.loc[label].where((row >= SEEN) & (z.loc[label] >= TYPICAL), 0.0)
+        result.append(
+            LabelWords(str(label), int(row.sum()), best(label, row * content), best(label, typical))
         )
-        for label, row, z in zip(there, table, scores, strict=True)
-    )
+    return result
 
 
 def log_odds(counts: np.ndarray, prior: float = PRIOR_WORDS) -> np.ndarray:
@@ -119,15 +124,3 @@ def log_odds(counts: np.ndarray, prior: float = PRIOR_WORDS) -> np.ndarray:
     others = everywhere - counts
     spread = np.sqrt(1 / (counts + alpha) + 1 / (others + alpha))
     return np.asarray((logit(counts) - logit(others)) / spread)
-
-
-def _best(
-    vocabulary: Sequence[str], counts: np.ndarray, z: np.ndarray, score: np.ndarray, most: int
-) -> tuple[Word, ...]:
-    """The words of the highest scores above zero; equal ones by the alphabet, as the vocabulary is."""
-    order = np.argsort(-score, kind="stable")[:most]
-    return tuple(
-        Word(vocabulary[place], int(counts[place]), round(float(z[place]), 2))
-        for place in order
-        if score[place] > 0
-    )

@@ -1,7 +1,10 @@
-"""A folder with the ratings of one context's replies."""
+"""A folder with the ratings of one context's replies, and the command line."""
 
 import json
 
+from typer.testing import CliRunner
+
+from listenwell.cli import app
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.preference.ratings import HEADER
 
@@ -33,3 +36,11 @@ def rated_folder(folder, split="train", name="hit:0_conv:0#1", plans=(PLAN, PLAN
     lines = [",".join(HEADER), f"1,A,1,2,5,{last}", "1,B,4,4,5,4.5", "1,C,3,3,3,3"]
     (folder / "sheet-01.csv").write_text("\n".join(lines))
     return folder
+
+
+def call(*arguments):
+    """Run `listenwell preference …`; gives what it prints, and raises its errors."""
+    result = CliRunner().invoke(app, ["preference", *map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
