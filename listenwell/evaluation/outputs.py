@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from listenwell.corpora.base import Reader, Report, text_lines
+from listenwell.corpora.base import CorpusLoader, Report, text_lines
 from listenwell.corpora.sampling import Sampling, example_id
 from listenwell.corpora.sources import Source
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
@@ -54,27 +54,27 @@ class Outputs:
 
 
 def load_outputs(
-    file: Path, reader: Reader, split: str, system: str | None = None, sampling: Sampling | None = None
+    file: Path, loader: CorpusLoader, split: str, system: str | None = None, sampling: Sampling | None = None
 ) -> Outputs:
     """Load the replies in a file, with their references.
 
     Args:
         file: replies.jsonl of a run of ours; MoEL's or MIME's released file, recognized by its contents; or
             JSONL with `reply` and perhaps `reference` and `id` in each line.
-        reader: the corpus, for contexts, and for replies that come without references.
+        loader: the corpus, for contexts, and for replies that come without references.
         split: its split.
         system: which system of a released file; the name of the row for other files.
         sampling: how many replies to take; a run of ours is taken whole.
     """
     sampling = sampling or Sampling()
     if is_run(file) and sampling.limit is None:
-        return load_run(file, reader, system)
+        return load_run(file, loader, system)
     if not file.is_file():
         raise InputError(f"There is no file {file}.", "Name a file with replies.")
     if form := recognize(file):
-        if (reader.name, split) != (BASELINES_CORPUS, BASELINES_SPLIT):
+        if (loader.name, split) != (BASELINES_CORPUS, BASELINES_SPLIT):
             raise InputError(
-                f"{file.name} answers {BASELINES_CORPUS} {BASELINES_SPLIT}, not {reader.name} {split}.",
+                f"{file.name} answers {BASELINES_CORPUS} {BASELINES_SPLIT}, not {loader.name} {split}.",
                 "Leave out --corpus and --split.",
             )
         return _from_baselines(file, form, system, sampling)
@@ -87,7 +87,7 @@ def load_outputs(
         )
     if _all_have(lines, "reference", file):
         return _with_own_references(file, name, lines, sampling)
-    return _with_corpus((file, name), lines, reader, split, sampling)
+    return _with_corpus((file, name), lines, loader, split, sampling)
 
 
 def is_run(file: Path) -> bool:
@@ -95,32 +95,32 @@ def is_run(file: Path) -> bool:
     return file.name == REPLIES and (file.parent / RUN).is_file()
 
 
-def load_run(file: Path, reader: Reader | Source, system: str | None = None) -> Outputs:
+def load_run(file: Path, loader: CorpusLoader | Source, system: str | None = None) -> Outputs:
     """Load the replies of a run with contexts, plans and settings.
 
     Args:
         file: its replies.jsonl.
-        reader: the run's corpus, for the contexts.
+        loader: the run's corpus, for the contexts.
         system: another name for the row.
     """
     if not file.is_file():
         raise InputError(f"The run in {file.parent} is not finished.", "Start it again: it continues.")
     run = _read_object(file.parent / RUN)
-    if run.get("corpus") != reader.name:
+    if run.get("corpus") != loader.name:
         raise InputError(
-            f"{file.parent} answers {run.get('corpus')}, not {reader.name}.",
+            f"{file.parent} answers {run.get('corpus')}, not {loader.name}.",
             f"Name its corpus: --corpus {run.get('corpus')}",
         )
     split = str(run["split"])
     contexts = {
-        example_id(example, index): example.context for index, example in enumerate(reader.examples(split))
+        example_id(example, index): example.context for index, example in enumerate(loader.examples(split))
     }
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").split("\n") if line.strip()]
     if not lines:
         raise InputError(f"{file} is empty.", "Let the run generate its replies first.")
     if unknown := [line["id"] for line in lines if line["id"] not in contexts]:
         raise InputError(
-            f"{reader.name} {split} has no context {unknown[0]!r}.",
+            f"{loader.name} {split} has no context {unknown[0]!r}.",
             "Name the folder of the corpus that the run had: --path.",
         )
     plans = [Factors.from_dict(line["plan"]) if line.get("plan") else None for line in lines]
@@ -135,7 +135,7 @@ def load_run(file: Path, reader: Reader | Source, system: str | None = None) -> 
         replies=[line["reply"] for line in lines],
         references=[line["reference"] for line in lines],
         data=str(run["data"]),
-        corpus=reader.name,
+        corpus=loader.name,
         split=split,
         conditions=conditions | _provenance(file.parent),
         contexts=[contexts[line["id"]] for line in lines],
@@ -224,11 +224,11 @@ def _with_own_references(file: Path, system: str, lines: Sequence[_Line], sampli
 
 
 def _with_corpus(
-    named: tuple[Path, str], lines: Sequence[_Line], reader: Reader, split: str, sampling: Sampling
+    named: tuple[Path, str], lines: Sequence[_Line], loader: CorpusLoader, split: str, sampling: Sampling
 ) -> Outputs:
     """Replies to a corpus: by id, or one for each example in its order; `named` are file and system."""
     file, system = named
-    data, examples = hash_files(reader.check(split)), list(reader.examples(split))
+    data, examples = hash_files(loader.check(split)), list(loader.examples(split))
     ids = [example_id(example, index) for index, example in enumerate(examples)]
     if _all_have(lines, "id", file):
         replies = _by_id(lines, set(ids))
@@ -236,7 +236,7 @@ def _with_corpus(
         replies = {name: line.reply for name, line in zip(ids, lines, strict=True)}
     else:
         raise InputError(
-            f"{file.name} has {len(lines)} replies; {reader.name} {split} asks for {len(ids)}.",
+            f"{file.name} has {len(lines)} replies; {loader.name} {split} asks for {len(ids)}.",
             "Give one line for each, in the corpus's order, or an id in each line.",
         )
     indices = [index for index, _ in sampling.draw(ids)]
@@ -255,7 +255,7 @@ def _with_corpus(
         [replies[ids[index]] for index in indices],
         [examples[index].reply.text for index in indices],
         data,
-        reader.name,
+        loader.name,
         split,
         {"replies": f"a file, sha256 {sha256(file)}", "sample": rule},
         [examples[index].context for index in indices],

@@ -12,9 +12,7 @@ from listenwell.metrics.agreement import fleiss_kappa, krippendorff_alpha
 from listenwell.preference.rating_sheets import KEY, PERSON, SCALES
 from listenwell.preference.ratings import RatedContext, rating_files, read_key, read_ratings
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, environment
-
-RATINGS = "ratings"
+from listenwell.results.store import RATINGS, Result, environment
 
 
 def system_scores(system: str, rated: Sequence[RatedContext]) -> dict[str, float]:

@@ -38,6 +38,8 @@ COMMIT = "LISTENWELL_COMMIT"
 """The environment variable that names the commit on a machine without git."""
 DIGEST = "digest"
 """The key of a result file that holds the digest over all the others."""
+RATINGS = "ratings"
+"""The task of blind ratings."""
 HUMAN, OURS = "human", "planned"
 """How rows of human replies and of our own generator are called in result files."""
 FOLDERS = {

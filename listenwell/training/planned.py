@@ -21,7 +21,6 @@ from listenwell.generators.planned import KIND, SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, PlanTokens, known_plans, token_words
 from listenwell.generators.prompt_template import EncodedPrompt, PromptTemplate
 from listenwell.generators.vanilla import KIND as CAUSAL
-from listenwell.training.preference_pairs import conversation_key
 from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
@@ -30,6 +29,7 @@ from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.added_tokens import first_rows
 from listenwell.training.causal import CausalTask, load_causal
+from listenwell.training.preference_pairs import conversation_key
 from listenwell.training.recipe import PairsRecipe, TrainRecipe
 from listenwell.training.tokens import Encoded
 
@@ -182,7 +182,9 @@ class PlannedTask(CausalTask):
             chosen = random.permutation(len(examples))[:count] if count else range(len(examples))
             # A talk's last reply has the whole talk before it: what is learned of that is learned once.
             ends = set(
-                {conversation_key(example.context): place for place, (example, _) in enumerate(examples)}.values()
+                {
+                    conversation_key(example.context): place for place, (example, _) in enumerate(examples)
+                }.values()
             )
             for place in chosen:
                 example, plan = examples[place]

@@ -20,12 +20,12 @@ from listenwell.errors import RecipeError
 from listenwell.files import one_at_a_time
 from listenwell.generators.planned import KIND
 from listenwell.generators.prompt_template import EncodedPrompt
-from listenwell.training.preference_pairs import Pair, read_pairs, conversation_hash
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.batching import Epoch
 from listenwell.training.pair_batch import PairBatch, PairExample, collate_pairs
 from listenwell.training.planned import PlannedTask, encoded
 from listenwell.training.preference_loss import margins, pair_losses, reply_sums, unlikelihoods
+from listenwell.training.preference_pairs import Pair, conversation_hash, read_pairs
 from listenwell.training.recipe import BatchRecipe, PreferenceRecipe, TrainRecipe
 from listenwell.training.references import REFERENCES, load_references, references_key, save_references
 from listenwell.training.tokens import Encoded, TokenBatch

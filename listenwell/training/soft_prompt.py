@@ -16,12 +16,12 @@ import torch
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.generators.plans import LEVELS
-from listenwell.training.preference_pairs import Pair
 from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT
 from listenwell.runtime.torch_engine import ADDED_TOKENS
 from listenwell.training.pair_batch import PairExample
 from listenwell.training.preference import PreferenceTask
+from listenwell.training.preference_pairs import Pair
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.tokens import Encoded
 

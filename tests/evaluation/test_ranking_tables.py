@@ -86,7 +86,13 @@ def test_ranking_tables_have_titles_and_their_columns():
 
 def test_numbers_in_names_are_sorted_by_size():
     names = ["20 sentences", "2 sentences", "10 Sentences", "a", "0 sentences"]
-    assert sorted(names, key=natural_order) == ["0 sentences", "2 sentences", "10 Sentences", "20 sentences", "a"]
+    assert sorted(names, key=natural_order) == [
+        "0 sentences",
+        "2 sentences",
+        "10 Sentences",
+        "20 sentences",
+        "a",
+    ]
 
 
 def test_rows_without_a_corpus_keep_their_order_before_the_papers():

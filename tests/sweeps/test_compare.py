@@ -59,7 +59,10 @@ def test_the_gain_is_that_of_the_means_over_seeds(plan, tmp_path):
     # with: 40 items at 100 %, 60 at 50 %; without: 40 items at 50 %, 60 at 0 %: each item gains 50 points.
     assert figures["gain"] == figures["gain_low"] == figures["gain_high"] == 50
     assert figures["gain_p"] == pytest.approx(2 / 10_001)
-    names = {file.relative_to(tmp_path / "results").as_posix() for file in aggregate([plan], tmp_path / "results").files}
+    names = {
+        file.relative_to(tmp_path / "results").as_posix()
+        for file in aggregate([plan], tmp_path / "results").files
+    }
     assert names == {f"few_rows/{row}.json" for row in ("with", "without", "with-over-without")}
 
 

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from listenwell.evaluation.report.names import display_name, feature_names
 from listenwell.evaluation.report.tables import Marks, row_name
-from listenwell.preference.ratings import RATINGS
 from listenwell.results.markdown import Grid
 from listenwell.results.metric_registry import METRICS
-from listenwell.results.store import Result
+from listenwell.results.store import RATINGS, Result
 
 ABLATIONS = "ablations"
 OFF = "switched off"

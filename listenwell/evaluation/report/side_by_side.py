@@ -19,10 +19,6 @@ from listenwell.files import sha256
 from listenwell.results.markdown import escaped
 from listenwell.words import expanded, words
 
-_MARKS = re.compile(r"[\\`*_{}\[\]<>~|@$&#]")
-"""Characters with a meaning in Markdown, HTML, GitHub's mentions or its formulas."""
-_LINKS = re.compile(r"(?<=\w):(?=//)|(?<=www)\.", re.IGNORECASE)
-
 
 @dataclass(frozen=True)
 class Said:
@@ -111,7 +107,7 @@ def side_by_side(
     if not answered:
         raise InputError("No context was answered by all of these systems.", "Name files of one corpus.")
     drawn = sampling.draw(answered)
-    parts = [_head(columns, sampling.wording(len(answered), len(drawn)), corpus)]
+    parts = [_head(columns, sampling.describe(len(answered), len(drawn)), corpus)]
     names = [column.name for column in columns]
     for number, (_, (name, example, replies)) in enumerate(drawn, start=1):
         parts.append(_entry(number, name, example, dict(zip(names, replies, strict=True))))
@@ -149,10 +145,3 @@ def plan_words(plan: Factors) -> str:
         plan.tone and f"expresses {plan.tone}",
     ]
     return "; ".join(part for part in parts if part)
-
-
-def escaped(text: str) -> str:
-    """A text as data inside a line of Markdown: no mark, tag, link or new line of its own."""
-    line = " ".join(text.split())
-    shown = "".join(letter if letter.isprintable() else "�" for letter in line)
-    return _LINKS.sub(lambda match: f"\\{match[0]}", _MARKS.sub(lambda match: f"\\{match[0]}", shown))
