@@ -18,7 +18,8 @@ from listenwell.recipe import read_recipe
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.serialization import dumps
 from listenwell.training.classifier import ClassifierTask
-from listenwell.training.recipe import TrainRecipe, settings_of
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import ClassifierTaskConfig
 
 KEPT = (ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, "recipe.yaml")
 """What stays, byte by byte; a card and results belong to the old temperatures."""
@@ -28,7 +29,9 @@ def calibrate(run: Path, out: Path) -> dict[str, float]:
     """Write the ear with new temperatures; returns its figures on validation."""
     saved = open_checkpoint(run, KIND)
     recipe = read_recipe(TrainRecipe, saved.path("recipe.yaml"))
-    without = replace(recipe, classifier=replace(settings_of(recipe), teachers=(), start=None, only=()))
+    trained = recipe.settings(ClassifierTaskConfig).classifier
+    plain = ClassifierTaskConfig(replace(trained, teachers=(), start=None, only=()))
+    without = replace(recipe, task=plain)
     task = ClassifierTask.prepare(without, torch.device("cpu"))
     task.load(run)
     figures = task.measure(recipe.data.valid)

@@ -33,7 +33,8 @@ from listenwell.recipe import read_recipe
 from listenwell.results.metric_registry import units
 from listenwell.results.store import Result, environment
 from listenwell.runtime.text import Vocabulary
-from listenwell.training.recipe import TrainRecipe, settings_of
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import ClassifierTaskConfig
 
 TASK = "understanding"
 
@@ -111,7 +112,7 @@ Answered = Iterator[tuple[Question, Given]]
 
 def _of_classifier(folder: Path, scope: Scope, recipe: TrainRecipe) -> tuple[dict[str, str], Answered]:
     classifier, vocabulary = load_classifier(folder)
-    taught = settings_of(recipe)
+    taught = recipe.settings(ClassifierTaskConfig).classifier
     share = f"{len(taught.teachers)}, {taught.teacher_share:g} of the target"
     conditions = {
         "probabilities": "one temperature a head, fitted on valid",

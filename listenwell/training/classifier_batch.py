@@ -43,27 +43,27 @@ class ClassifierBatch(PackedRows):
 
 
 def collate(
-    pieces: Sequence[ClassifierExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    examples: Sequence[ClassifierExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> ClassifierBatch:
-    """Rows of piece numbers as one batch; rows of padding fill up to `height`."""
-    laid = pack_rows(pieces, rows, width, height)
-    chosen = [pieces[index] for row in rows for index in row]
+    """Rows of example numbers as one batch; rows of padding fill up to `height`."""
+    laid = pack_rows(examples, rows, width, height)
+    chosen = [examples[index] for row in rows for index in row]
     types = np.zeros(laid.tokens.size, np.int64)
     owners = np.full(laid.tokens.size, len(chosen), np.int64)
-    known_already = [piece.pooled for piece in chosen if piece.pooled is not None]
+    known_already = [example.pooled for example in chosen if example.pooled is not None]
     known: dict[str, tuple[list[int], list[np.ndarray]]] = {}
     places, marks = list[np.ndarray](), list[np.ndarray]()
-    for number, (start, piece) in enumerate(zip(laid.starts, chosen, strict=True)):
-        types[start : start + len(piece)] = piece.types
-        owners[start : start + len(piece)] = number
-        for head, target in piece.targets.items():
+    for number, (start, example) in enumerate(zip(laid.starts, chosen, strict=True)):
+        types[start : start + len(example)] = example.types
+        owners[start : start + len(example)] = number
+        for head, target in example.targets.items():
             numbers, wanted = known.setdefault(head, ([], []))
             numbers.append(number)
             wanted.append(target)
-        if piece.marks is not None:
-            words = np.flatnonzero(piece.marks[:, 0] >= 0)
+        if example.marks is not None:
+            words = np.flatnonzero(example.marks[:, 0] >= 0)
             places.append(start + words)
-            marks.append(piece.marks[words])
+            marks.append(example.marks[words])
     return ClassifierBatch(
         **vars(laid),
         types=types.reshape(laid.tokens.shape),

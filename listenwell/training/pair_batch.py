@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.preference.pairs import OTHER
+from listenwell.training.preference_pairs import OTHER
 from listenwell.training.tokens import Encoded, TokenBatch, collate
 
 
@@ -39,7 +39,7 @@ class PairBatch(TokenBatch):
     counts: np.ndarray  # (pairs, 2) float32: how many targets each reply has
     references: np.ndarray  # (pairs, 2) float32: log-likelihoods at the start
     others: np.ndarray  # (pairs,) float32: 1 where the rejected reply was meant for somebody else
-    numbers: np.ndarray  # (pairs,) int64: which of the pieces they are
+    numbers: np.ndarray  # (pairs,) int64: which of the examples they are
 
     @property
     def weight(self) -> int:
@@ -48,11 +48,11 @@ class PairBatch(TokenBatch):
 
 
 def collate_pairs(
-    pieces: Sequence[PairExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    examples: Sequence[PairExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> PairBatch:
     """Rows of pair numbers as one batch; rows of padding fill up to `height`."""
     numbers = [index for row in rows for index in row]
-    pairs = [pieces[index] for index in numbers]
+    pairs = [examples[index] for index in numbers]
     sequences = [sequence for pair in pairs for sequence in (pair.chosen, pair.rejected)]
     places = iter(range(len(sequences)))
     # A pair is two sequences side by side: as many places as twice the row's pairs.

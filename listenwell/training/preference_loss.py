@@ -2,7 +2,7 @@
 
 import torch
 
-from listenwell.training.recipe import PreferenceRecipe
+from listenwell.training.task_configs import PreferenceRecipe
 
 
 def reply_sums(values: torch.Tensor, owners: torch.Tensor, pairs: int) -> torch.Tensor:

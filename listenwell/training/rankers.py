@@ -29,13 +29,14 @@ from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora, take_weights
 from listenwell.training.rank_batch import RankBatch, RankingExample, collate
-from listenwell.training.recipe import PairsRecipe, TrainRecipe
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import PairsRecipe, RankingTaskConfig
 
 POOLS_AT_ONCE = 8
 """Pools whose texts are read together."""
 
 
-class RankTask:
+class RankingTask:
     """A ranker and the replies it learns from."""
 
     kind = KIND
@@ -56,7 +57,7 @@ class RankTask:
         self._known: dict[tuple[str, tuple[str, ...]], list[RankingExample]] = {}
 
     @classmethod
-    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RankTask":
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RankingTask":
         """Make the ranker, with adapters where the recipe asks for them."""
         config = config_of(recipe)
         for source, _ in (*_parts(recipe), *((Source(name), 0) for name in pairs_of(recipe).tests)):
@@ -80,7 +81,7 @@ class RankTask:
         )
         return task
 
-    def pieces(self) -> Sequence[RankingExample]:
+    def examples(self) -> Sequence[RankingExample]:
         """The training examples, read when they are first asked for."""
         if self._train is None:
             random = np.random.default_rng([self.recipe.seed, 5])
@@ -93,8 +94,8 @@ class RankTask:
                         "Lower pairs.sources.",
                     )
                 chosen = random.permutation(len(every))[:count] if count else range(len(every))
-                found += [every[place] for place in chosen]
-            self._train = self._pieces(found)
+                found += [every[index] for index in chosen]
+            self._train = self._encoded(found)
         return self._train
 
     def loss_sum(self, batch: RankBatch) -> torch.Tensor:
@@ -113,30 +114,30 @@ class RankTask:
     def measure(self, split: str) -> dict[str, float]:
         """Where the true reply stands among 100; on the test split also among its neighbours."""
         is_test = split == self.recipe.data.test
-        pieces = self._examples(split, self._sources)
+        examples = self._split_examples(split, self._sources)
         self.model.eval()
-        found = self.ranks(pieces, shuffled=True)
+        found = self.ranks(examples, shuffled=True)
         figures = ranking_metrics(found)
         if is_test:
             with written_whole(self.recipe.output / RANKS) as out:
                 np.save(out, found.astype(np.int32), allow_pickle=False)
-            hard = ranking_metrics(self.ranks(pieces, shuffled=False))
+            hard = ranking_metrics(self.ranks(examples, shuffled=False))
             figures |= {f"{name} unshuffled": value for name, value in hard.items()}
             for name in pairs_of(self.recipe).tests:
                 source = Source(name)
-                ranks = self.ranks(self._examples(split, [source]), shuffled=True)
+                ranks = self.ranks(self._split_examples(split, [source]), shuffled=True)
                 figures[f"R@1 on {source.title}"] = ranking_metrics(ranks)["R@1"]
         self.model.train()
         figures["error"], figures["MRR_error"] = 100 - figures["R@1"], 100 - figures["MRR"]
         figures["replies"] = float(len(found))
         return figures
 
-    def ranks(self, pieces: Sequence[RankingExample], shuffled: bool) -> np.ndarray:
+    def ranks(self, examples: Sequence[RankingExample], shuffled: bool) -> np.ndarray:
         """The rank of every true reply in its pool; a short last pool is left out."""
-        size = min(POOL, len(pieces))  # a rehearsal may have fewer
-        blocks, found = pools(len(pieces), size, shuffled, POOL_SEED), []
+        size = min(POOL, len(examples))  # a rehearsal may have fewer
+        blocks, found = pools(len(examples), size, shuffled, POOL_SEED), []
         for start in range(0, len(blocks), POOLS_AT_ONCE):
-            some = [[pieces[place] for place in block] for block in blocks[start : start + POOLS_AT_ONCE]]
+            some = [[examples[index] for index in block] for block in blocks[start : start + POOLS_AT_ONCE]]
             asked = [
                 ([p.context for p in pool], [p.persona for p in pool], [p.reply for p in pool])
                 for pool in some
@@ -194,17 +195,17 @@ class RankTask:
             found["begins from"] = str(pairs.start)
         return found
 
-    def _examples(self, split: str, sources: Sequence[Source]) -> list[RankingExample]:
-        """A split's examples as pieces; read once."""
+    def _split_examples(self, split: str, sources: Sequence[Source]) -> list[RankingExample]:
+        """A split's examples as the ranker reads them; read once."""
         key = (split, tuple(source.name for source in sources))
         if key not in self._known:
             limits = (self.recipe.data.limit, pairs_of(self.recipe).measured)
             limit = min((number for number in limits if number is not None), default=None)
             found = [example for source in sources for example in islice(source.examples(split), limit)]
-            self._known[key] = self._pieces(found)
+            self._known[key] = self._encoded(found)
         return self._known[key]
 
-    def _pieces(self, examples: Sequence[Example]) -> list[RankingExample]:
+    def _encoded(self, examples: Sequence[Example]) -> list[RankingExample]:
         dialogues = [example.context for example in examples]
         made: list[list[Text]] = [
             self._inputs.contexts(dialogues),
@@ -219,19 +220,13 @@ class RankTask:
 
 def config_of(recipe: TrainRecipe) -> RankerConfig:
     """The ranker's config, on the recipe's base."""
-    if recipe.ranker is None:
-        raise RecipeError("The recipe trains a ranker, but says nothing of it.", "Add ranker: model: cobert.")
-    if recipe.batches.batching != "examples":
-        raise RecipeError(
-            "A ranker learns from batches of examples.",
-            "Set batches.batching to examples, and batches.examples.",
-        )
-    return RankerConfig.from_dict(recipe.ranker.to_dict() | {"base": recipe.base})
+    ranker = recipe.settings(RankingTaskConfig).ranker
+    return RankerConfig.from_dict(ranker.to_dict() | {"base": recipe.base})
 
 
 def pairs_of(recipe: TrainRecipe) -> PairsRecipe:
-    """What it learns from; the recipe's one corpus where nothing is said."""
-    return recipe.pairs or PairsRecipe(sources=((recipe.data.corpus, 0),))
+    """The replies that are learned from; all of data.corpus where `pairs` is left out."""
+    return recipe.settings(RankingTaskConfig).pairs or PairsRecipe(sources=((recipe.data.corpus, 0),))
 
 
 def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:

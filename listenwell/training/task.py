@@ -33,12 +33,12 @@ class Task(Protocol):
         """Load the base model and encode the training data."""
         ...
 
-    def pieces(self) -> Sequence[Any]:
+    def examples(self) -> Sequence[Any]:
         """The training data: sequences of the kind `Piece`."""
         ...
 
-    def collate(self, pieces: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int) -> Any:  # noqa: ANN401
-        """A `Batch` of rows of piece numbers, filled up to `height` rows with padding."""
+    def collate(self, examples: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int) -> Any:  # noqa: ANN401
+        """A `Batch` of rows of example numbers, filled up to `height` rows with padding."""
         ...
 
     def loss_sum(self, batch: Any) -> "torch.Tensor":  # noqa: ANN401

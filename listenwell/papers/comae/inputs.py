@@ -87,7 +87,7 @@ class Inputs:
             notices.append(f"The text was too long: its first {left_out} tokens were left out.")
         return Context(np.concatenate(kept), tuple(notices))
 
-    def piece(self, example: Example, limit: int) -> TrainingExample | None:
+    def encode(self, example: Example, limit: int) -> TrainingExample | None:
         """A reply with its context within a number of tokens; None if not even the last turn has room."""
         words = self.vocabulary.encode(example.reply.text)
         reply = self.reply(words)
