@@ -195,6 +195,8 @@ def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> 
                 _value(a, item, error, f"{where}[{i}]")
                 for i, (a, item) in enumerate(zip(arguments, value, strict=True))
             )
+    if origin is dict and isinstance(value, dict):
+        return value
     if isinstance(hint, type) and is_dataclass(hint):
         return build(hint, value, error, where)
     if hint is Path and isinstance(value, str):
@@ -243,12 +245,13 @@ def _kind(value: Json) -> str:
 def _wanted(hint: Any) -> str:  # noqa: ANN401
     if get_origin(hint) is tuple:
         return "an object" if _is_pairs(hint) else "a list"
+    if get_origin(hint) is dict:
+        return "an object"
     return {
         str: "text",
         int: "a whole number",
         float: "a number",
         bool: "true or false",
-        dict: "an object",
     }.get(hint, str(hint))
 
 

@@ -14,7 +14,7 @@ from listenwell.papers.comae.generator import Comae, ComaeSettings
 from listenwell.papers.comae.model import Words, token_losses
 from listenwell.papers.comae.training import ComaeTask, factor_metrics
 from listenwell.recipe import read_recipe
-from listenwell.sweeps.grid import read_plans
+from listenwell.sweeps.grid import read_sweeps
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe
@@ -239,8 +239,8 @@ def test_the_recipes_are_the_papers_model_and_its_family():
         and recipe.task.comae.title == "CM → DA → EM"
         and 0 < recipe.task.comae.weight <= 1
     )
-    (plan,) = read_plans([RECIPES / "sweeps" / "comae.yaml"])
-    titles = {run.row: run.recipe.task.comae.title for run in plan.runs}
+    (sweep,) = read_sweeps([RECIPES / "sweeps" / "comae.yaml"])
+    titles = {run.row: run.recipe.task.comae.title for run in sweep.runs}
     assert sorted(titles.values()) == sorted(config.title for config in FAMILY)
     for row, title in titles.items():
         assert row.casefold().startswith(title.casefold())
