@@ -6,7 +6,7 @@ Runs are only averaged where they measured the same thing: the same items, under
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from listenwell.errors import InputError
@@ -87,21 +87,22 @@ def row_result(sweep: Sweep, row: str, results: Mapping[int, Result]) -> Result:
     described = ", ".join(map(str, seeds))
     if len(seeds) < (planned := len(sweep.seeds_of(row))):
         described += f" alone, of {planned} planned"
-    return Result(
+    versions = dict.fromkeys(name for result in each for name, _ in result.versions)
+    sums = [result.checkpoint for result in each if result.checkpoint]
+    return replace(
+        each[0],
         task=sweep.config.table or each[0].task,
         system=row,
         metrics=tuple((name, figure.mean) for name, figure in figures.items()),
         spreads=tuple((name, figure.spread) for name, figure in figures.items()) if several else (),
-        corpus=each[0].corpus,
-        split=each[0].split,
-        count=each[0].count,
-        data=each[0].data,
-        units=each[0].units,
         conditions=tuple({**_conditions(where, results), SEEDS: described}.items()),
         seed=None if several else seeds[0],
-        checkpoint=_over_checkpoints(each),
+        checkpoint=hashlib.sha256("\n".join(sums).encode()).hexdigest() if sums else None,
         command=_command(sweep, row),
-        versions=tuple(_versions(each).items()),
+        versions=tuple(
+            (name, _one_or_mixed(dict(result.versions).get(name, "none") for result in each))
+            for name in versions
+        ),
         commit=_one_or_mixed(result.commit or "unknown" for result in each),
         machine=_one_or_mixed(result.machine for result in each),
         time=max(result.time for result in each),
@@ -139,23 +140,9 @@ def _span(values: Iterable[str]) -> str:
     return different[0] if len(different) == 1 else f"{different[0]} to {different[-1]}"
 
 
-def _over_checkpoints(results: Iterable[Result]) -> str | None:
-    """A sum over the sums of the seeds' checkpoints, in the order of the seeds."""
-    sums = [result.checkpoint for result in results if result.checkpoint]
-    return hashlib.sha256("\n".join(sums).encode()).hexdigest() if sums else None
-
-
 def _one_or_mixed(values: Iterable[str]) -> str:
     different = list(dict.fromkeys(values))
     return different[0] if len(different) == 1 else f"mixed: {', '.join(different)}"
-
-
-def _versions(results: Sequence[Result]) -> dict[str, str]:
-    """Each package's version; several where the runs had different ones."""
-    names = dict.fromkeys(name for result in results for name, _ in result.versions)
-    return {
-        name: _one_or_mixed(dict(result.versions).get(name, "none") for result in results) for name in names
-    }
 
 
 def _command(sweep: Sweep, row: str) -> str:

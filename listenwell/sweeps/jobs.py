@@ -33,7 +33,7 @@ class Ended:
     """Its exit code; None where the time was up and it was stopped."""
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Running:
     job: Job
     process: subprocess.Popen[bytes]

@@ -1,4 +1,4 @@
-"""Which examples of data stand in which step: the same for a seed, however many processes share the work.
+"""Which examples are in which step: the same for a seed, however many processes share the work.
 
 Everything here is plain numpy and the same on every process, so that each knows how many targets the
 whole step has without asking the others: losses are weighted by tokens, a short last batch included.
@@ -37,8 +37,8 @@ class PackedRows:
 
     tokens: np.ndarray  # (rows, length) int64
     segments: np.ndarray  # (rows, length) int32: number of the example in its row; 0 is padding
-    positions: np.ndarray  # (rows, length) int64: place inside its own example
-    starts: np.ndarray  # (examples,) int64: flat place of each example's first token, row after row
+    positions: np.ndarray  # (rows, length) int64: index inside its own example
+    starts: np.ndarray  # (examples,) int64: flat index of each example's first token, row after row
 
     @property
     def size(self) -> int:
@@ -94,8 +94,8 @@ class Epoch(Generic[P, B]):
         order = random.permutation(len(examples))
         lengths = np.array([len(examples[i]) for i in order])
         if recipe.batching == "examples":
-            # Not by length: wrong answers from the same stage of a talk would hide what tells stages apart.
-            # A last one alone would have no wrong answer: it stays out of this epoch.
+            # Not by length: wrong answers from the same stage of a conversation would hide what tells stages
+            # apart. A last example without others has no wrong answer: it is left out of this epoch.
             groups = _chunks([[int(index)] for index in order], recipe.examples)
             self._groups = [group for group in groups if len(group) > 1]
         elif recipe.batching == "packed":
@@ -117,7 +117,7 @@ class Epoch(Generic[P, B]):
             process: which of the processes this is.
             processes: how many share the rows of a step.
             part_tokens: compute at most so many tokens at once, where memory is short. Without it, every
-                packed batch has the same shape, a short last one too, as a compiled model likes it.
+                packed batch has the same shape, a short last one too, as a compiled model needs it.
         """
         packed = self._recipe.batching == "packed"
         for group in self._groups[first:]:
@@ -150,13 +150,13 @@ def pack(lengths: np.ndarray, row_tokens: int, open_rows: int = 64) -> list[list
     room: list[int] = []
     for index, length in enumerate(lengths):
         first = max(0, len(rows) - open_rows)
-        place = next((i for i in range(first, len(rows)) if room[i] >= length), None)
-        if place is None:
+        row = next((i for i in range(first, len(rows)) if room[i] >= length), None)
+        if row is None:
             rows.append([])
             room.append(row_tokens)
-            place = len(rows) - 1
-        rows[place].append(index)
-        room[place] -= int(length)
+            row = len(rows) - 1
+        rows[row].append(index)
+        room[row] -= int(length)
     return rows
 
 

@@ -104,7 +104,7 @@ class ClassifierTask:
         return self._train
 
     def loss_sum(self, batch: ClassifierBatch) -> torch.Tensor:
-        """The summed cross-entropy against the wanted probabilities, over texts and heads."""
+        """The summed cross-entropy against the target probabilities, over texts and heads."""
         if batch.pooled is not None:
             return self._head_losses(batch, self._to_device(batch.pooled))
         states, pooled = self._run(batch)
@@ -121,9 +121,9 @@ class ClassifierTask:
 
     def _head_losses(self, batch: ClassifierBatch, pooled: torch.Tensor) -> torch.Tensor:
         total = pooled.new_zeros(())
-        for head, (numbers, probabilities_of) in batch.targets.items():
+        for head, (numbers, target_array) in batch.targets.items():
             logits = self.model.logits(pooled[self._to_device(numbers)], head).float()
-            targets = self._to_device(probabilities_of)
+            targets = self._to_device(target_array)
             if HEADS[head].several:
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
             else:
@@ -136,16 +136,16 @@ class ClassifierTask:
 
         On the validation split the heads' temperatures are fitted too; they are saved with it.
         """
-        found = {source.name: self._logits(source, split) for source in self._sources}
+        logits_by_source = {source.name: self._logits(source, split) for source in self._sources}
         if split == self.recipe.data.valid:
             kept = dict(self.model.config.temperatures)  # of heads that do not learn
-            with_temperatures(self.model, kept | self._temperatures(found))
+            with_temperatures(self.model, kept | self._temperatures(logits_by_source))
         figures: dict[str, float] = {}
         nll = []
         for question in questions_of(self._learning):
-            if question.head not in found[question.source]:
+            if question.head not in logits_by_source[question.source]:
                 continue  # a small split may hold no label of it
-            logits, targets = found[question.source][question.head]
+            logits, targets = logits_by_source[question.source][question.head]
             temperature = self.model.config.temperature(question.head)
             nll.append(negative_log_likelihood(logits, targets, question.head, temperature))
             share = right_share(probabilities(logits, question.head, temperature), targets, question.head)
@@ -265,11 +265,11 @@ class ClassifierTask:
         return by_head
 
     def _temperatures(
-        self, found: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
+        self, logits_by_source: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
     ) -> dict[str, float]:
         fitted = {}
         for head in sorted(self._learning):
-            if not (parts := [known[head] for known in found.values() if head in known]):
+            if not (parts := [known[head] for known in logits_by_source.values() if head in known]):
                 continue
             logits, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             fitted[head] = fit_temperature(logits, targets, head)

@@ -51,8 +51,8 @@ def with_teachers(
         )
         heard = hear(classifier.to(device), inputs)
         for head in set(classifier.config.heads) & set(learning):
-            found = probabilities(heard.logits(head), head, classifier.config.temperature(head))
-            for index, row in zip(indices, found.astype(np.float32), strict=True):
+            rows = probabilities(heard.logits(head), head, classifier.config.temperature(head))
+            for index, row in zip(indices, rows.astype(np.float32), strict=True):
                 if head in texts[index][1].targets or settings.spread:
                     predictions[index].setdefault(head, []).append(row)
     return [

@@ -44,7 +44,7 @@ def _labelled(item: Item) -> tuple[str, str] | None:
 
 SOURCES = {
     "empathetic_dialogues": Source(
-        "situation emotion", EMOTIONS, "the situation, as written before the talk", _situation
+        "situation emotion", EMOTIONS, "the situation, as written before the conversation", _situation
     ),
     "newsgroups": Source("topic", NEWSGROUPS, "a post without headers, quotes and signature", _labelled),
 }
@@ -83,9 +83,9 @@ def collate(
     examples: Sequence[FastTextExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> FastTextBatch:
     """Rows of text numbers as one batch; rows of padding fill up to `height`."""
-    laid = pack_rows(examples, rows, width, height)
+    packed = pack_rows(examples, rows, width, height)
     labels = np.array([examples[index].label for row in rows for index in row], np.int64)
-    return FastTextBatch(**vars(laid), labels=labels)
+    return FastTextBatch(**vars(packed), labels=labels)
 
 
 class FastTextModel(torch.nn.Module):
@@ -102,7 +102,7 @@ class FastTextModel(torch.nn.Module):
         torch.nn.init.zeros_(self.head.bias)
 
     def forward(self, features: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
-        """Logits (texts, labels) of flat features (n,), with the place of each text's first one (texts,)."""
+        """Logits (texts, labels) of flat features (n,), with the index of each text's first one (texts,)."""
         ends = torch.cat([starts[1:], starts.new_tensor([len(features)])])
         lengths = ends - starts
         shares = torch.repeat_interleave(1 / lengths, lengths)
@@ -170,13 +170,13 @@ class FastTextTask:
         """
         examples = self._encoded(self._texts(split))
         truth = np.array([example.label for example in examples])
-        found = self.classifier().probabilities([example.tokens for example in examples])
+        predicted = self.classifier().probabilities([example.tokens for example in examples])
         names = self.config.labels
-        right = accuracy([names[i] for i in truth], [names[i] for i in found.argmax(axis=1)])
-        own = np.take_along_axis(found, truth[:, None], axis=1).astype(np.float64)
+        right = accuracy([names[i] for i in truth], [names[i] for i in predicted.argmax(axis=1)])
+        own = np.take_along_axis(predicted, truth[:, None], axis=1).astype(np.float64)
         return {
             "accuracy": right,
-            "top_5_accuracy": top_k_accuracy(truth, found, min(5, len(names))),
+            "top_5_accuracy": top_k_accuracy(truth, predicted, min(5, len(names))),
             "error": 100 - right,
             "nll": float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).sum()),
             "texts": float(len(examples)),
@@ -223,7 +223,7 @@ class FastTextTask:
     def _texts(self, split: str) -> list[tuple[str, str]]:
         """Text and label of each item of a split."""
         items = islice(self._reader.read(split), self.recipe.data.limit)
-        texts = [found for item in items if (found := self._source.pick(item)) is not None]
+        texts = [labelled for item in items if (labelled := self._source.pick(item)) is not None]
         if not texts:
             raise RecipeError(
                 f"{self._reader.name} {split} holds no text with a label to learn.",

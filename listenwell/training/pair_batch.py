@@ -1,4 +1,4 @@
-"""Batches of pairs: both replies of a pair in the same row, and what is asked of them."""
+"""Batches of preference pairs: both replies of a pair in the same row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,12 +54,12 @@ def collate_pairs(
     numbers = [index for row in rows for index in row]
     pairs = [examples[index] for index in numbers]
     sequences = [sequence for pair in pairs for sequence in (pair.chosen, pair.rejected)]
-    places = iter(range(len(sequences)))
-    # A pair is two sequences side by side: as many places as twice the row's pairs.
-    laid = collate(sequences, [[next(places) for _ in range(2 * len(row))] for row in rows], width, height)
+    indices = iter(range(len(sequences)))
+    # A pair is two sequences side by side: as many sequences as twice the row's pairs.
+    packed = collate(sequences, [[next(indices) for _ in range(2 * len(row))] for row in rows], width, height)
     counts = np.array([sequence.weight for sequence in sequences], np.int64)
     return PairBatch(
-        **vars(laid),
+        **vars(packed),
         owners=np.repeat(np.arange(len(sequences)), counts),
         counts=counts.reshape(-1, 2).astype(np.float32),
         references=np.array([pair.references for pair in pairs], np.float32).reshape(-1, 2),

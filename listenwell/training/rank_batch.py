@@ -52,7 +52,7 @@ def collate(
     chosen = [examples[index] for row in rows for index in row]
     first: dict[bytes, int] = {}
     numbers = np.array(
-        [first.setdefault(example.reply.tokens.tobytes(), place) for place, example in enumerate(chosen)]
+        [first.setdefault(example.reply.tokens.tobytes(), index) for index, example in enumerate(chosen)]
     )
     allowed = numbers[:, None] != numbers[None]
     np.fill_diagonal(allowed, True)

@@ -10,7 +10,7 @@ from listenwell.papers.comae.inputs import COLUMNS, NOTHING, TrainingExample
 
 @dataclass(frozen=True)
 class ComaeBatch:
-    """Arrays of a batch; a flat place counts tokens row after row."""
+    """Arrays of a batch; a flat index counts tokens row after row."""
 
     columns: np.ndarray  # (rows, length, COLUMNS) int64
     segments: np.ndarray  # (rows, length) int64: number of the example in its batch, from 1; 0 is padding
@@ -46,15 +46,15 @@ def collate(
     contexts = np.array([example.context for example in chosen], np.int64)
     numbers = np.arange(1, len(chosen) + 1)
     inside = _ranges(lengths)
-    places = np.repeat(starts, lengths) + inside
+    indices = np.repeat(starts, lengths) + inside
     count = max(len(rows), height) * width
     columns = np.zeros((count, COLUMNS), np.int64)
     columns[:, 1:] = NOTHING
-    columns[places] = np.concatenate([example.columns for example in chosen])
+    columns[indices] = np.concatenate([example.columns for example in chosen])
     segments, positions, owners = (np.zeros(count, np.int64) for _ in range(3))
-    segments[places], positions[places] = np.repeat(numbers, lengths), inside
+    segments[indices], positions[indices] = np.repeat(numbers, lengths), inside
     is_reply = inside >= np.repeat(contexts, lengths)
-    owners[places] = np.repeat(numbers, lengths) * is_reply
+    owners[indices] = np.repeat(numbers, lengths) * is_reply
     shape = (-1, width)
     return ComaeBatch(
         columns.reshape(*shape, COLUMNS),
@@ -63,7 +63,7 @@ def collate(
         owners.reshape(shape),
         starts + contexts - 1,
         np.stack([example.factors for example in chosen]),
-        places[is_reply],  # each token of the reply predicts the next one, START the first
+        indices[is_reply],  # each token of the reply predicts the next one, START the first
         np.concatenate([example.labels for example in chosen]),
         int(lengths.sum()),
     )
@@ -94,5 +94,5 @@ def _rows_of_one(examples: Sequence[TrainingExample], group: Sequence[int]) -> C
 def _ranges(lengths: np.ndarray) -> np.ndarray:
     """0, 1, … up to each length, one after the other."""
     begins = np.cumsum(lengths) - lengths
-    found: np.ndarray = np.arange(int(lengths.sum())) - np.repeat(begins, lengths)
-    return found
+    offsets: np.ndarray = np.arange(int(lengths.sum())) - np.repeat(begins, lengths)
+    return offsets

@@ -1,4 +1,4 @@
-"""How likely given replies are, and how well their factors are foretold: in training and evaluation."""
+"""How likely given replies are, and how well their factors are predicted: in training and evaluation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ GIVEN = ("gold", "predicted", "none")
 
 @dataclass(frozen=True)
 class Scores:
-    """What was found of each example, in the order they were given."""
+    """Scores of each example, in their order."""
 
     nll: dict[str, np.ndarray]
     """By the factors that were given: (examples,) nats."""
@@ -46,10 +46,10 @@ def score(
     ranks = {name: np.zeros((len(examples), SLOT_COUNT), np.int64) for name in ("gold", "predicted")}
     with torch.no_grad():
         for numbers, batch in by_length(examples, tokens):
-            found = _score_batch(model, batch, given)
+            scores = _score_batch(model, batch, given)
             for name in given:
-                nll[name][numbers] = found.nll[name]
-            for name, own in found.ranks.items():
+                nll[name][numbers] = scores.nll[name]
+            for name, own in scores.ranks.items():
                 ranks[name][numbers] = own
     return Scores(nll, ranks)
 
@@ -75,17 +75,17 @@ def _pass(model: ComaeModel, words: Words, plans: torch.Tensor) -> tuple[torch.T
     losses = token_losses(states, model.output_weights(), words.labels)
     owners = words.owners.flatten()[words.sources] - 1
     summed = torch.zeros(len(plans), dtype=torch.float64, device=losses.device)
-    found: np.ndarray = summed.index_add_(0, owners, losses.double()).cpu().numpy()
-    return context, found
+    sums: np.ndarray = summed.index_add_(0, owners, losses.double()).cpu().numpy()
+    return context, sums
 
 
 def _ranks(model: ComaeModel, context: torch.Tensor, before: torch.Tensor, truth: np.ndarray) -> np.ndarray:
     """The true choices' ranks, 0 where the truth is not known: (examples, SLOT_COUNT)."""
-    found = np.zeros_like(truth)
+    ranks = np.zeros_like(truth)
     for name in model.config.factors:
         scores = model.predict(name, context, before).cpu().numpy()
-        for place, slot in enumerate(SLOTS[name]):
+        for column, slot in enumerate(SLOTS[name]):
             known = truth[:, slot] != NOTHING
             if known.any():
-                found[known, slot] = rank_of_truth(scores[known, place], truth[known, slot])
-    return found
+                ranks[known, slot] = rank_of_truth(scores[known, column], truth[known, slot])
+    return ranks

@@ -102,11 +102,13 @@ class ComaeTask:
             self._known[split] = self._encoded(split, int(self.model.decoder.config.max_position_embeddings))
         examples = self._known[split]
         self.model.eval()
-        found = score(self.model, examples, ("gold", "predicted") if self.model.config.factors else ("gold",))
+        scores = score(
+            self.model, examples, ("gold", "predicted") if self.model.config.factors else ("gold",)
+        )
         self.model.train()
         if split == self.recipe.data.test:
             with written_whole(self.recipe.output / RANKS) as out:
-                np.save(out, found.ranks["predicted"].astype(np.int32), allow_pickle=False)
+                np.save(out, scores.ranks["predicted"].astype(np.int32), allow_pickle=False)
         tokens = sum(example.weight for example in examples)
         words, size = sum(example.words for example in examples), sum(example.bytes for example in examples)
         figures = {
@@ -115,12 +117,12 @@ class ComaeTask:
             "bytes": float(size),
             "replies": float(len(examples)),
         }
-        for given, nlls in found.nll.items():
+        for factors, nlls in scores.nll.items():
             total = Perplexity(float(nlls.sum()), tokens, words, size, self.recipe.base)
             each = (total.by_token, total.by_word, total.bits_per_byte, total.nll)
-            ending = "" if given == "gold" else f"_{given}"
+            ending = "" if factors == "gold" else f"_{factors}"
             figures |= {f"{name}{ending}": value for name, value in zip((*FIGURES, "nll"), each, strict=True)}
-        return figures | factor_metrics(self.model.config, found.ranks["gold"])
+        return figures | factor_metrics(self.model.config, scores.ranks["gold"])
 
     def save(self, folder: Path) -> None:
         """Config, tokenizer and the weights in fp16."""
@@ -139,7 +141,7 @@ class ComaeTask:
         """Which model of the family, what it is told, and the units."""
         recipe, config = self.recipe, self.model.config
         left_out = ", ".join(f"{count} of {split}" for split, count in self._left_out.items() if count)
-        found = {
+        conditions = {
             "model of the family": config.title,
             "learned": "everybody's turns" if recipe.learn == "all" else "the listener's turns",
             "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
@@ -152,23 +154,23 @@ class ComaeTask:
             "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
             "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
         }
-        return found | ({"split": HELD_OUT} if self._source.divides else {})
+        return conditions | ({"split": HELD_OUT} if self._source.divides else {})
 
     def _encoded(self, split: str, limit: int) -> list[TrainingExample]:
         """A split's replies; one without a factor that the model needs, or without room, is left out."""
-        found, total = [], 0
+        examples, total = [], 0
         for example in islice(self._source.examples(split), self.recipe.data.limit):
             encoded, total = self._inputs.encode(example, limit), total + 1
             if encoded is not None and self._inputs.is_known(encoded.factors):
-                found.append(encoded)
-        self._left_out[split] = total - len(found)
-        if not found:
+                examples.append(encoded)
+        self._left_out[split] = total - len(examples)
+        if not examples:
             needed = ", ".join(self.model.config.factors) or "a context"
             raise RecipeError(
                 f"{self._source.name} {split} holds no reply with what the model needs: {needed}.",
                 "Annotate the corpus with `listenwell annotate`, and name its folder as data.annotated.",
             )
-        return found
+        return examples
 
 
 def config_of(recipe: TrainRecipe) -> ComaeConfig:
@@ -194,8 +196,8 @@ def factor_metrics(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
     for name in config.factors:
         own = ranks[:, list(SLOTS[name])]
         if name == "mechanisms":
-            for place, short in enumerate(MECHANISM_ABBREVIATIONS):
-                figures[f"{short.lower()}_accuracy"] = _percent(own[:, place] == 1)
+            for column, short in enumerate(MECHANISM_ABBREVIATIONS):
+                figures[f"{short.lower()}_accuracy"] = _percent(own[:, column] == 1)
             figures["cm_exact"] = _percent((own == 1).all(axis=1))
         else:
             for k in (1, 3):
