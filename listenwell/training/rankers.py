@@ -241,7 +241,7 @@ def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
 
 
 def start_from(ranker: RankingModel, saved: Checkpoint) -> None:
-    """Give a ranker the weights of a trained one, of its kind or another; new layers keep their initial weights."""
+    """Give a ranker the weights of a trained one, of its kind or another; new layers keep theirs."""
     config = RankerConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
     if (config.base, config.body) != (ranker.config.base, ranker.config.body):
         raise RecipeError(f"{saved.folder} has another base or body than the recipe.", "Let them agree.")
