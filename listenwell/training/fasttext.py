@@ -24,7 +24,7 @@ class Source:
     """What is read from a corpus, and which of it is the label."""
 
     table: str
-    """The ledger's table."""
+    """The results' task."""
     labels: LabelSet
     text: str
     """What the text is, for people."""
