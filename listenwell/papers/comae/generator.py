@@ -1,4 +1,4 @@
-"""CoMAE as a generator: it predicts mechanisms, act and tone one after the other, then generates the reply."""
+"""CoMAE as a generator: it predicts mechanisms, act and tone in turn, then generates the reply."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
