@@ -38,7 +38,7 @@ def step_speed(recipe: TrainRecipe, warm_up: int, steps: int) -> dict[str, float
     """Tokens a second over `steps` steps."""
     trainer = Trainer(recipe)
     trainer.task.model.train()
-    epoch = Epoch(trainer.task.pieces(), trainer.task.collate, recipe.batches, recipe.seed, 0)
+    epoch = Epoch(trainer.task.examples(), trainer.task.collate, recipe.batches, recipe.seed, 0)
     made = [step for _, step in zip(range(warm_up + steps), epoch.steps(), strict=False)]
     for step in made[:warm_up]:
         trainer._step(step, 1e-5)

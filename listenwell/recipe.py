@@ -57,3 +57,15 @@ def write_recipe(recipe: Any, path: Path) -> None:  # noqa: ANN401
         raise TypeError(f"a recipe is a dataclass, not {type(recipe).__name__}")
     with written_whole(path) as file:
         file.write(yaml.safe_dump(plain(recipe), sort_keys=False, allow_unicode=True).encode())
+
+
+def check_one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise a RecipeError if a setting has none of the allowed values."""
+    if value not in allowed:
+        raise RecipeError(f"{name} is {value!r}.", f"Give one of: {', '.join(allowed)}.")
+
+
+def check_range(name: str, value: float, low: float, high: float) -> None:
+    """Raise a RecipeError if a setting is outside of its range, bounds included, or not a number."""
+    if not low <= value <= high:  # also catches NaN
+        raise RecipeError(f"{name} is {value}.", f"Give a number from {low:g} to {high:g}.")

@@ -6,7 +6,7 @@ Supported field types: str, int, float, bool, Path, other dataclasses, `X | None
 
 import json
 import types
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,19 @@ ALWAYS = {"always": True}
 def also_read_as(*names: str) -> dict[str, tuple[str, ...]]:
     """Field metadata: keys of earlier releases that are still read; the field's own key is written."""
     return {"aliases": names}
+
+
+def tagged_by(key: str, variants: Callable[[str], type], unused: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Field metadata of a tagged union: the field holds one of several dataclasses, as another field says.
+
+    In a file, the fields of the dataclass stand beside the record's own, not in an object of their own.
+
+    Args:
+        key: the field that names the dataclass.
+        variants: gives the dataclass for a name.
+        unused: keys that earlier releases wrote for every dataclass; empty ones are skipped.
+    """
+    return {"tag": key, "variants": variants, "unused": unused}
 
 
 def dumps(data: Json) -> str:
@@ -79,7 +92,9 @@ def plain(record: Any) -> dict[str, Json]:  # noqa: ANN401
     result: dict[str, Json] = {}
     for field, key, hint, always in _layout(type(record)):  # type: ignore[arg-type]
         value = getattr(record, field.name)
-        if always or field.default is MISSING or value != field.default:
+        if "tag" in field.metadata:
+            result |= plain(value)
+        elif always or field.default is MISSING or value != field.default:
             named = value is not None and _is_pairs(hint)
             result[key] = {k: _plain_value(v) for k, v in value} if named else _plain_value(value)
     return result
@@ -105,8 +120,7 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
     name = where or cls.__name__
     if not isinstance(data, Mapping):
         raise error(f"{name} must be an object with named fields, not {_kind(data)}.", _fields_advice(cls))
-    layout = {key: (field, hint) for field, key, hint, _ in _layout(cls)}  # type: ignore[arg-type]
-    old_keys = {old: key for key, (field, _) in layout.items() for old in field.metadata.get("aliases", ())}
+    keys, union = accepted_keys(cls, data), _union(cls)  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
     for data_key, value in data.items():
         key = old_keys.get(data_key, data_key)
@@ -120,6 +134,40 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
         if field.name not in arguments and field.default is MISSING and field.default_factory is MISSING:
             raise error(f"{name} lacks the field {key!r}.", _fields_advice(cls))
     return cls(**arguments)
+
+
+def accepted_keys(cls: type, data: Mapping[str, Json]) -> dict[str, tuple[str, Field[Any] | None, Any]]:
+    """The keys that an object of a dataclass may have, those of earlier releases too.
+
+    Args:
+        cls: the dataclass.
+        data: the object, whose tag decides which dataclass of a union is read.
+
+    Returns:
+        By key: what it is called now, its field (None if it belongs to the union's dataclass), its type.
+    """
+    keys: dict[str, tuple[str, Field[Any] | None, Any]] = {}
+    for field, key, hint, _ in _layout(cls):
+        if "tag" in field.metadata:
+            variant = accepted_keys(_variant(cls, field, data), data)
+            keys |= {name: (now, None, part) for name, (now, _, part) in variant.items()}
+        else:
+            keys |= dict.fromkeys((key, *field.metadata.get("aliases", ())), (key, field, hint))
+    return keys
+
+
+@cache
+def _union(cls: Any) -> Field[Any] | None:  # noqa: ANN401
+    """The field that holds a tagged union, if there is one."""
+    return next((field for field in fields(cls) if "tag" in field.metadata), None)
+
+
+def _variant(cls: type, union: Field[Any], data: Mapping[str, Json]) -> type:
+    """The dataclass that an object's tag, or the tag's default, stands for."""
+    tag = next(field for field in fields(cls) if field.name == union.metadata["tag"])
+    name = data.get(tag.name, tag.default)
+    chosen: type = union.metadata["variants"](name if isinstance(name, str) else tag.default)
+    return chosen
 
 
 def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> Any:  # noqa: ANN401, PLR0911
@@ -139,6 +187,8 @@ def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> 
                 _value(a, item, error, f"{where}[{i}]")
                 for i, (a, item) in enumerate(zip(arguments, value, strict=True))
             )
+    if origin is dict and isinstance(value, dict):
+        return value
     if isinstance(hint, type) and is_dataclass(hint):
         return build(hint, value, error, where)
     if hint is Path and isinstance(value, str):
@@ -172,7 +222,11 @@ def _is_pairs(hint: Any) -> bool:  # noqa: ANN401
 
 
 def _fields_advice(cls: type) -> str:
-    return f"Its fields: {', '.join(key for _, key, _, _ in _layout(cls))}."
+    return _advice(key for field, key, _, _ in _layout(cls) if "tag" not in field.metadata)
+
+
+def _advice(names: Iterable[str]) -> str:
+    return f"Its fields: {', '.join(names)}."
 
 
 def _kind(value: Json) -> str:
@@ -183,12 +237,13 @@ def _kind(value: Json) -> str:
 def _wanted(hint: Any) -> str:  # noqa: ANN401
     if get_origin(hint) is tuple:
         return "an object" if _is_pairs(hint) else "a list"
+    if get_origin(hint) is dict:
+        return "an object"
     return {
         str: "text",
         int: "a whole number",
         float: "a number",
         bool: "true or false",
-        dict: "an object",
     }.get(hint, str(hint))
 
 

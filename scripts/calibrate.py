@@ -1,8 +1,8 @@
-"""Fit the temperatures of a trained ear anew on validation, and measure it there; the weights stay.
+"""Refit the temperatures of a trained classifier on validation, and measure it there; the weights stay.
 
 python scripts/calibrate.py RUN/best OUT
 
-Needed where what an ear reads was changed after it was trained, such as how long texts are cut.
+Needed where a classifier's input has changed after training, such as how long texts are truncated.
 """
 
 import argparse
@@ -18,17 +18,20 @@ from listenwell.recipe import read_recipe
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.serialization import dumps
 from listenwell.training.classifier import ClassifierTask
-from listenwell.training.recipe import TrainRecipe, settings_of
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import ClassifierTaskConfig
 
 KEPT = (ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, "recipe.yaml")
 """What stays, byte by byte; a card and results belong to the old temperatures."""
 
 
 def calibrate(run: Path, out: Path) -> dict[str, float]:
-    """Write the ear with new temperatures; returns its figures on validation."""
+    """Write the classifier with new temperatures; returns its metrics on validation."""
     saved = open_checkpoint(run, KIND)
     recipe = read_recipe(TrainRecipe, saved.path("recipe.yaml"))
-    without = replace(recipe, classifier=replace(settings_of(recipe), teachers=(), start=None, only=()))
+    trained = recipe.settings(ClassifierTaskConfig).classifier
+    plain = ClassifierTaskConfig(replace(trained, teachers=(), start=None, only=()))
+    without = replace(recipe, task=plain)
     task = ClassifierTask.prepare(without, torch.device("cpu"))
     task.load(run)
     figures = task.measure(recipe.data.valid)
@@ -47,5 +50,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, help="the trained checkpoint")
     parser.add_argument("out", type=Path, help="the folder to write")
-    given = parser.parse_args()
-    print(dumps(calibrate(given.run, given.out)))
+    arguments = parser.parse_args()
+    print(dumps(calibrate(arguments.run, arguments.out)))

@@ -16,7 +16,7 @@ from listenwell.recipe import write_recipe
 from listenwell.results.store import Result, write_result
 from listenwell.training.recipe import DataRecipe, LoraRecipe
 from tests.tiny import sure_ear
-from tests.training.ear_helpers import recipe_of
+from tests.training.classifier_helpers import recipe_of
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))

@@ -156,14 +156,15 @@ def keep_ear(classifier, folder, seed=1):
     from listenwell import checkpoint
     from listenwell.annotators.model import KIND, save_classifier
     from listenwell.recipe import write_recipe
-    from listenwell.training.recipe import ClassifierRecipe, TrainRecipe
+    from listenwell.training.recipe import TrainRecipe
+    from listenwell.training.task_configs import ClassifierRecipe, ClassifierTaskConfig
 
     recipe = TrainRecipe(
         Path("runs/tiny"),
         "classifier",
         classifier.config.base,
         seed=seed,
-        classifier=ClassifierRecipe(classifier.config.heads),
+        task=ClassifierTaskConfig(ClassifierRecipe(classifier.config.heads)),
     )
     with checkpoint.writing(folder, KIND) as place:
         save_classifier(classifier, place)

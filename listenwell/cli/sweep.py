@@ -1,4 +1,4 @@
-"""`listenwell study`: run grids of training recipes, and put what came out of them into the ledger."""
+"""`listenwell sweep`: run grids of training recipes, and aggregate their results over seeds."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +8,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from listenwell.sweeps.grid import Plan
+    from listenwell.sweeps.grid import Sweep
 
 RESULTS = Path("results")
 
@@ -24,52 +24,53 @@ def sweep(
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
     root: Annotated[Path, typer.Option(help="Where the runs' folders are.")] = Path("runs"),
     aggregate_only: Annotated[
-        bool, typer.Option("--gather-only", help="Run nothing; gather what is there.")
+        bool, typer.Option("--aggregate-only", "--gather-only", help="Run nothing; aggregate what is there.")
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Gather also rows with missing seeds; their conditions say so.")
+        bool,
+        typer.Option("--partial", help="Aggregate also rows with missing seeds; their conditions say so."),
     ] = False,
     results: Annotated[
         Path | None,
         typer.Option(help="The folder for the rows' result files; results/, for a rehearsal none."),
     ] = None,
 ) -> None:
-    """Run studies: grids of training recipes, several seeds a row. Then gather them: one result a row.
+    """Run grids of training recipes, several seeds a row. Then aggregate them: one result a row.
 
-    Stopped at any moment, the same command goes on. On a bare machine: python -m listenwell.sweeps.run
+    Stopped at any moment, the same command goes on.
     """
     from listenwell.cli.terminal import visible
     from listenwell.progress import progress
-    from listenwell.sweeps.grid import choose, read_plans
+    from listenwell.sweeps.grid import read_sweeps, select
     from listenwell.sweeps.run import run_all, seed_list
 
-    def say(line: str) -> None:
+    def echo(line: str) -> None:
         typer.echo(visible(line), err=True)
 
-    plans = read_plans(files, root, limit)
-    runs = choose(plans, only or (), seed_list(seeds) if seeds else ())
+    sweeps = read_sweeps(files, root, limit)
+    runs = select(sweeps, only or (), seed_list(seeds) if seeds else ())
     code = 0
     if not aggregate_only:
-        with progress("running the study", len(runs), "runs") as advance:
-            outcome = run_all(runs, parallel, seconds, say, advance)
-        say(f"study: {outcome}")
+        with progress("running the sweep", len(runs), "runs") as advance:
+            outcome = run_all(runs, parallel, seconds, echo, advance)
+        echo(f"sweep: {outcome}")
         code = outcome.code
     if limit is not None and results is None:
-        say("A rehearsal is not gathered: name a folder with --results to do it.")
+        echo("A rehearsal is not aggregated: name a folder with --results to do it.")
     elif code and not partial:
-        say("Nothing is gathered: --gather-only --partial takes what is there.")
+        echo("Nothing is aggregated: --aggregate-only --partial takes what is there.")
     else:
-        _aggregate(plans, results or RESULTS, only or (), partial)
+        _aggregate(sweeps, results or RESULTS, only or (), partial)
     raise typer.Exit(code)
 
 
-def _aggregate(plans: "Sequence[Plan]", folder: Path, only: "Sequence[str]", partial: bool) -> None:
+def _aggregate(sweeps: "Sequence[Sweep]", folder: Path, only: "Sequence[str]", partial: bool) -> None:
     """Write the rows and name the files."""
     from listenwell.cli.terminal import visible
     from listenwell.sweeps.aggregate import aggregate
 
-    gathered = aggregate(plans, folder, only, partial)
-    for line in gathered.lacking:
+    aggregated = aggregate(sweeps, folder, only, partial)
+    for line in aggregated.lacking:
         typer.echo(visible(f"missing: {line}"), err=True)
-    for file in gathered.files:
+    for file in aggregated.files:
         typer.echo(visible(f"Written: {file}"))

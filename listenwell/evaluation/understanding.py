@@ -33,7 +33,8 @@ from listenwell.recipe import read_recipe
 from listenwell.results.metric_registry import units
 from listenwell.results.store import Result, environment
 from listenwell.runtime.text import Vocabulary
-from listenwell.training.recipe import TrainRecipe, settings_of
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import ClassifierTaskConfig
 
 TASK = "understanding"
 

@@ -1,7 +1,4 @@
-"""Several programs at once, each with a log of its own: small models that share one GPU.
-
-Standard library only; what the programs are is no matter here.
-"""
+"""Several processes at a time, each with a log of its own: small models that share one GPU."""
 
 import os
 import subprocess
@@ -10,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_LOOK = 0.1
+_POLL = 0.1
 """Seconds between two looks at the running programs."""
-_PATIENCE = 10.0
+_GRACE = 10.0
 """Seconds that a program has to end when asked to."""
 _TAIL_BYTES = 8_192
 
@@ -36,7 +33,7 @@ class Ended:
     """Its exit code; None where the time was up and it was stopped."""
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Running:
     job: Job
     process: subprocess.Popen[bytes]
@@ -52,9 +49,9 @@ def run_jobs(jobs: Sequence[Job], parallel: int = 1, seconds: float | None = Non
     Args:
         jobs: what to run.
         parallel: how many run at the same time.
-        seconds: after so long those that run are stopped, and the others are not begun.
+        seconds: after so long those that run are stopped, and the others are not started.
 
-    A caller that stops listening (an error, Ctrl-C) stops the programs too.
+    A caller that closes the iterator (an error, Ctrl-C) stops the programs too.
     """
     waiting, running = list(jobs), list[_Running]()
     environment = {**threads_each(parallel, os.environ), **os.environ}
@@ -65,14 +62,14 @@ def run_jobs(jobs: Sequence[Job], parallel: int = 1, seconds: float | None = Non
                 break
             while waiting and len(running) < parallel:
                 running.append(_start(waiting.pop(0), environment))
-            time.sleep(_LOOK)
-            for one in [one for one in running if one.process.poll() is not None]:
-                running.remove(one)
-                yield one.ended(one.process.returncode)
+            time.sleep(_POLL)
+            for job in [job for job in running if job.process.poll() is not None]:
+                running.remove(job)
+                yield job.ended(job.process.returncode)
     finally:
         _stop(running)
     # One that ended by itself between the last look and the stop has its own exit code.
-    yield from (one.ended(one.process.returncode if one.process.returncode == 0 else None) for one in running)
+    yield from (job.ended(job.process.returncode if job.process.returncode == 0 else None) for job in running)
 
 
 def threads_each(parallel: int, environment: Mapping[str, str]) -> dict[str, str]:
@@ -106,12 +103,12 @@ def _start(job: Job, environment: Mapping[str, str]) -> _Running:
 
 def _stop(running: Sequence[_Running]) -> None:
     """Ask all to end, then make those end that did not."""
-    for one in running:
-        one.process.terminate()
-    end = time.monotonic() + _PATIENCE
-    for one in running:
+    for job in running:
+        job.process.terminate()
+    end = time.monotonic() + _GRACE
+    for job in running:
         try:
-            one.process.wait(max(0.0, end - time.monotonic()))
+            job.process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            one.process.kill()
-            one.process.wait()
+            job.process.kill()
+            job.process.wait()

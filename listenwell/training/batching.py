@@ -1,4 +1,4 @@
-"""Which pieces of data stand in which step: the same for a seed, however many processes share the work.
+"""Which examples are in which step: the same for a seed, however many processes share the work.
 
 Everything here is plain numpy and the same on every process, so that each knows how many targets the
 whole step has without asking the others: losses are weighted by tokens, a short last batch included.
@@ -33,12 +33,12 @@ class TrainingExample(Protocol):
 
 @dataclass(frozen=True)
 class PackedRows:
-    """Rows of tokens. Positions of different pieces in a row never see each other."""
+    """Rows of tokens. Positions of different examples in a row never see each other."""
 
     tokens: np.ndarray  # (rows, length) int64
-    segments: np.ndarray  # (rows, length) int32: number of the piece in its row; 0 is padding
-    positions: np.ndarray  # (rows, length) int64: place inside its own piece
-    starts: np.ndarray  # (pieces,) int64: flat place of each piece's first token, row after row
+    segments: np.ndarray  # (rows, length) int32: number of the example in its row; 0 is padding
+    positions: np.ndarray  # (rows, length) int64: index inside its own example
+    starts: np.ndarray  # (examples,) int64: flat index of each example's first token, row after row
 
     @property
     def size(self) -> int:
@@ -47,7 +47,7 @@ class PackedRows:
 
 
 class Batch(Protocol):
-    """What a task's `collate` makes of rows of pieces."""
+    """What a task's `collate` makes of rows of examples."""
 
     @property
     def size(self) -> int:
@@ -63,7 +63,7 @@ class Batch(Protocol):
 P = TypeVar("P", bound=TrainingExample)
 B = TypeVar("B", bound=Batch)
 Collate = Callable[[Sequence[P], Sequence[Sequence[int]], int, int], B]
-"""Pieces, rows of their numbers, the rows' width, and how many rows to fill up to with padding."""
+"""Examples, rows of their numbers, the rows' width, and how many rows to fill up to with padding."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class Step(Generic[B]):
 
 
 class Epoch(Generic[P, B]):
-    """One pass over the data: every piece is in exactly one row of one step (a last example alone in none).
+    """One pass over the data: every example is in exactly one row of one step (a last example alone in none).
 
     Args:
-        pieces: the data.
+        examples: the data.
         collate: makes a batch of rows of them.
         recipe: how rows and steps are made.
         seed: together with `number` it fixes the order.
@@ -87,15 +87,15 @@ class Epoch(Generic[P, B]):
     """
 
     def __init__(
-        self, pieces: Sequence[P], collate: Collate[P, B], recipe: BatchRecipe, seed: int, number: int
+        self, examples: Sequence[P], collate: Collate[P, B], recipe: BatchRecipe, seed: int, number: int
     ) -> None:
-        self._pieces, self._collate, self._recipe = pieces, collate, recipe
+        self._examples, self._collate, self._recipe = examples, collate, recipe
         random = np.random.default_rng([seed, number])
-        order = random.permutation(len(pieces))
-        lengths = np.array([len(pieces[i]) for i in order])
+        order = random.permutation(len(examples))
+        lengths = np.array([len(examples[i]) for i in order])
         if recipe.batching == "examples":
-            # Not by length: wrong answers from the same stage of a talk would hide what tells stages apart.
-            # A last one alone would have no wrong answer: it stays out of this epoch.
+            # Not by length: wrong answers from the same stage of a conversation would hide what tells stages
+            # apart. A last example without others has no wrong answer: it is left out of this epoch.
             groups = _chunks([[int(index)] for index in order], recipe.examples)
             self._groups = [group for group in groups if len(group) > 1]
         elif recipe.batching == "packed":
@@ -117,23 +117,23 @@ class Epoch(Generic[P, B]):
             process: which of the processes this is.
             processes: how many share the rows of a step.
             part_tokens: compute at most so many tokens at once, where memory is short. Without it, every
-                packed batch has the same shape, a short last one too, as a compiled model likes it.
+                packed batch has the same shape, a short last one too, as a compiled model needs it.
         """
         packed = self._recipe.batching == "packed"
         for group in self._groups[first:]:
-            targets = sum(self._pieces[i].weight for row in group for i in row)
-            longest = max(len(self._pieces[i]) for row in group for i in row)
+            targets = sum(self._examples[i].weight for row in group for i in row)
+            longest = max(len(self._examples[i]) for row in group for i in row)
             width = self._recipe.row_tokens if packed else longest
             mine = group[process::processes]
             if self._recipe.batching == "examples":  # the examples of a batch need each other
-                yield Step((self._collate(self._pieces, mine, width, 0),) if mine else (), targets)
+                yield Step((self._collate(self._examples, mine, width, 0),) if mine else (), targets)
                 continue
             size = -(-len(mine) // self._recipe.accumulate)
             height = self._rows(processes) if packed and part_tokens is None else 0
             if part_tokens is not None:
                 size = min(size, max(1, part_tokens // width))
             parts = _chunks(mine, size) if mine else []
-            yield Step(tuple(self._collate(self._pieces, part, width, height) for part in parts), targets)
+            yield Step(tuple(self._collate(self._examples, part, width, height) for part in parts), targets)
 
     def _rows(self, processes: int) -> int:
         """Rows of every packed batch."""
@@ -142,7 +142,7 @@ class Epoch(Generic[P, B]):
 
 
 def pack(lengths: np.ndarray, row_tokens: int, open_rows: int = 64) -> list[list[int]]:
-    """First-fit packing in the given order: indices of the pieces of each row.
+    """First-fit packing in the given order: indices of the examples of each row.
 
     Only the latest `open_rows` rows are looked at, which keeps it linear and the order nearly random.
     """
@@ -150,20 +150,20 @@ def pack(lengths: np.ndarray, row_tokens: int, open_rows: int = 64) -> list[list
     room: list[int] = []
     for index, length in enumerate(lengths):
         first = max(0, len(rows) - open_rows)
-        place = next((i for i in range(first, len(rows)) if room[i] >= length), None)
-        if place is None:
+        row = next((i for i in range(first, len(rows)) if room[i] >= length), None)
+        if row is None:
             rows.append([])
             room.append(row_tokens)
-            place = len(rows) - 1
-        rows[place].append(index)
-        room[place] -= int(length)
+            row = len(rows) - 1
+        rows[row].append(index)
+        room[row] -= int(length)
     return rows
 
 
 def bucket(
     order: np.ndarray, lengths: np.ndarray, tokens: int, random: np.random.Generator
 ) -> list[list[list[int]]]:
-    """Groups of one-piece rows of like length, at most `tokens` tokens with padding, in random order."""
+    """Groups of one-example rows of like length, at most `tokens` tokens with padding, in random order."""
     by_length = np.argsort(lengths, kind="stable")
     groups: list[list[list[int]]] = [[]]
     for index in by_length:
@@ -174,9 +174,9 @@ def bucket(
 
 
 def pack_rows(
-    pieces: Sequence[TrainingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    examples: Sequence[TrainingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> PackedRows:
-    """Rows of piece numbers as arrays of one width; rows of padding fill up to `height`."""
+    """Rows of example numbers as arrays of one width; rows of padding fill up to `height`."""
     shape = (max(len(rows), height), width)
     tokens, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     segments = np.zeros(shape, np.int32)
@@ -184,11 +184,11 @@ def pack_rows(
     for number, row in enumerate(rows):
         begin = 0
         for segment, index in enumerate(row, start=1):
-            piece = pieces[index]
-            end = begin + len(piece)
-            tokens[number, begin:end] = piece.tokens
+            example = examples[index]
+            end = begin + len(example)
+            tokens[number, begin:end] = example.tokens
             segments[number, begin:end] = segment
-            positions[number, begin:end] = np.arange(len(piece))
+            positions[number, begin:end] = np.arange(len(example))
             starts.append(number * width + begin)
             begin = end
     return PackedRows(tokens, segments, positions, np.array(starts, np.int64))

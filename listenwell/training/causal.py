@@ -7,7 +7,6 @@ as context, so each reply counts once and each context is read once.
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,15 +16,11 @@ from listenwell.dialogue import Dialogue
 from listenwell.errors import RecipeError
 from listenwell.generators.chatml import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
-from listenwell.metrics import Perplexity
-from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
-from listenwell.runtime.weights import HUB_FILES, find_weights
-from listenwell.training.adapters import add_lora, load_lora
-from listenwell.training.batching import Epoch
-from listenwell.training.compiled import Functions, compiled
-from listenwell.training.recipe import BatchRecipe, TrainRecipe
-from listenwell.training.tokens import Encoded, TokenBatch, collate
+from listenwell.training.causal_model import CausalModel
+from listenwell.training.generator_task import CausalObjective, GeneratorTask, perplexity_conditions
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.tokens import Encoded
 
 
 def encode_dialogue(
@@ -74,154 +69,50 @@ def encode_dialogue(
     )
 
 
-def load_causal(recipe: TrainRecipe) -> tuple[Any, Path]:
-    """The recipe's base model in float32, and its folder."""
-    from transformers import AutoModelForCausalLM
+class DialogueData:
+    """Dialogues whose turns are learned.
 
-    folder = find_weights(recipe.base, recipe.weights)
-    model = AutoModelForCausalLM.from_pretrained(
-        folder,
-        dtype=torch.float32,
-        attn_implementation="sdpa",
-        use_safetensors=True,
-        local_files_only=True,
-        attention_dropout=recipe.dropout,  # layers take it when they are made: a later change is unheard
-    )
-    return model, folder
+    Args:
+        vocabulary: the model's.
+        recipe: names corpus and splits, and whose turns are learned.
+    """
 
-
-class CausalTask:
-    """A causal model and the dialogues it learns from."""
-
-    kind = KIND
-    metrics = ("perplexity_by_token", "perplexity_by_word", "bits_per_byte")
-    table, counted = "perplexity", "replies"
-    base_files: tuple[Path, ...] = ()
-    collate = staticmethod(collate)
-
-    def __init__(self, model: Any, vocabulary: Vocabulary, recipe: TrainRecipe, device: torch.device) -> None:  # noqa: ANN401
-        self.model = model.to(device)
-        self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
+    def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
+        self._vocabulary, self._recipe = vocabulary, recipe
         self.corpus = recipe.data.corpus
-        reader: type[CorpusLoader] = CORPORA.load(recipe.data.corpus)
-        self._reader = reader(recipe.data.path)
-        # Tokens to hidden states; the head is applied at targets only. Validation, whose rows have every
-        # length, runs the plain functions.
-        self._plain: Functions = (self._base().model, _token_losses)
-        self._fast = compiled(self._plain, recipe, device)
-        self._train = self._training_sequences(recipe.batches.row_tokens)
+        self._reader = _reader(recipe)
+        limit = recipe.batches.row_tokens
+        self._train = self._encoded(recipe.data.train, limit, recipe.learn == "all")
+        if recipe.unconditional:
+            self._train += self._unconditional(limit)
 
-    @classmethod
-    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
-        """Load the base model, with adapters where the recipe asks for them."""
-        reader: CorpusLoader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
-        for split in recipe.data.used():
-            reader.check(split)  # before minutes are spent on the others
-        model, folder = load_causal(recipe)
-        if recipe.lora:
-            model = add_lora(model, recipe.lora, recipe.base, "CAUSAL_LM")
-        task = cls(model, Vocabulary.from_folder(folder), recipe, device)
-        task.base_files = tuple(folder / name for name in HUB_FILES)
-        return task
-
-    def pieces(self) -> Sequence[Encoded]:
+    def examples(self) -> Sequence[Encoded]:
         """The training dialogues."""
         return self._train
 
-    def loss_sum(self, batch: TokenBatch) -> torch.Tensor:
-        """The summed negative log-likelihood of the targets, in nats."""
-        return self._losses(batch).sum()
+    def measure(self, split: str, model: CausalModel) -> dict[str, float]:
+        """Perplexities of the listener's replies, given all that the model can read before them."""
+        return model.perplexity(self._encoded(split, model.context_length))
 
-    def measure(self, split: str) -> dict[str, float]:
-        """Perplexity by token and word and bits by byte, from sums over the whole split."""
-        # The whole context the model can read: what is measured must not depend on how training is batched.
-        return self._measured(self._encoded(split, limit=self._window()))
-
-    def _measured(self, sequences: Sequence[Encoded]) -> dict[str, float]:
-        """How likely the targets of given sequences are."""
-        nll, tokens = 0.0, 0
-        plain = BatchRecipe("bucketed", 16_384 if self.device.type == "cuda" else 4_096, 8)
-        self.model.eval()
-        with torch.no_grad():
-            for step in Epoch(sequences, collate, plain, 0, 0).steps():
-                for batch in step.batches:
-                    nll += float(self.loss_sum(batch).double())
-                tokens += step.targets
-        self.model.train()
-        words, size = sum(s.words for s in sequences), sum(s.bytes for s in sequences)
-        found = Perplexity(nll, tokens, words, size, self.recipe.base)
-        return {
-            "perplexity_by_token": found.by_token,
-            "perplexity_by_word": found.by_word,
-            "bits_per_byte": found.bits_per_byte,
-            "nll": nll,
-            "tokens": float(tokens),
-            "words": float(words),
-            "bytes": float(size),
-            "replies": float(sum(s.replies for s in sequences)),
-        }
-
-    def save(self, folder: Path) -> None:
-        """config.json, tokenizer.json and model.safetensors, or the adapter's files under LoRA."""
-        # Embeddings are never among what an adapter trains; peft would ask the hub whether they were.
-        settings = {"save_embedding_layers": False} if self.recipe.lora else {}
-        with quiet_transformers():
-            self.model.save_pretrained(folder, **settings)
-        (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
-        (folder / "tokenizer.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
-
-    def load(self, folder: Path) -> None:
-        """Take the weights of a checkpoint that `save` wrote."""
-        from safetensors.torch import load_file
-
-        if self.recipe.lora:
-            load_lora(self.model, folder / "adapter_model.safetensors")
-        else:
-            self.model.load_state_dict(
-                load_file(folder / "model.safetensors"), strict=False
-            )  # the head is tied
-
-    def data_files(self, shaping: bool = False) -> Iterator[Path]:
+    def files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpus's files of the splits in use; `shaping`: without the test split's."""
-        for split in self.recipe.data.used(shaping):
+        for split in self._recipe.data.used(shaping):
             yield from self._reader.files(split)
 
     def conditions(self) -> dict[str, str]:
         """Units, and which turns are learned."""
-        recipe = self.recipe
-        return {
-            "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
-            "learned without context": f"{100 * recipe.unconditional:g} % of the replies once more",
-            "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
-            "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
-            "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
-        }
-
-    def _training_sequences(self, limit: int) -> list[Encoded]:
-        """What is learned from, none longer than the limit."""
-        found = self._encoded(self.recipe.data.train, limit, self.recipe.learn == "all")
-        return found + self._replies_alone(limit) if self.recipe.unconditional else found
-
-    def _window(self) -> int:
-        """How many tokens the model can read."""
-        return int(self._base().config.max_position_embeddings)
-
-    def _head(self) -> Sequence[torch.Tensor]:
-        """The output layer's weights in one part or more, which together are (vocabulary, width)."""
-        return (self._base().lm_head.weight,)
-
-    def _base(self) -> Any:  # noqa: ANN401
-        return self.model.get_base_model() if hasattr(self.model, "get_base_model") else self.model
+        return perplexity_conditions(self._recipe)
 
     def _dialogues(self, split: str) -> Iterator[Dialogue]:
-        items = islice(self._reader.read(split), self.recipe.data.limit)
+        items = islice(self._reader.read(split), self._recipe.data.limit)
         return (item for item in items if isinstance(item, Dialogue))
 
     def _encoded(self, split: str, limit: int, everyone: bool = False) -> list[Encoded]:
-        found = [
-            encode_dialogue(self.vocabulary, dialogue, limit, everyone) for dialogue in self._dialogues(split)
-        ]
-        sequences = [sequence for sequence in found if sequence is not None]
+        encoded = (
+            encode_dialogue(self._vocabulary, dialogue, limit, everyone)
+            for dialogue in self._dialogues(split)
+        )
+        sequences = [sequence for sequence in encoded if sequence is not None]
         if not sequences:
             raise RecipeError(
                 f"{self._reader.name} {split} holds no dialogue with a reply to learn from.",
@@ -229,45 +120,36 @@ class CausalTask:
             )
         return sequences
 
-    def _replies_alone(self, limit: int) -> list[Encoded]:
+    def _unconditional(self, limit: int) -> list[Encoded]:
         """A share of the training replies without their contexts, which teach P(y)."""
-        random = np.random.default_rng([self.recipe.seed, 7])
-        found = [
+        random = np.random.default_rng([self._recipe.seed, 7])
+        encoded = [
             encode_dialogue(
-                self.vocabulary, Dialogue((example.reply,), listener=example.reply.speaker), limit, True
+                self._vocabulary, Dialogue((example.reply,), listener=example.reply.speaker), limit, True
             )
-            for dialogue in self._dialogues(self.recipe.data.train)
+            for dialogue in self._dialogues(self._recipe.data.train)
             for example in dialogue.examples()
-            if random.random() < self.recipe.unconditional
+            if random.random() < self._recipe.unconditional
         ]
-        return [sequence for sequence in found if sequence is not None]
-
-    def _losses(self, batch: TokenBatch) -> torch.Tensor:
-        decoder, token_losses = self._fast if self.model.training else self._plain
-        move = self._to_device
-        segments = move(batch.segments)
-        # Causal, and only inside its own sequence; padding sees itself, so that no row of the mask is empty.
-        length = batch.tokens.shape[1]
-        same = segments[:, :, None] == segments[:, None, :]
-        causal = torch.ones(length, length, dtype=torch.bool, device=self.device).tril()
-        hidden = decoder(
-            input_ids=move(batch.tokens),
-            attention_mask=(same & causal)[:, None],
-            position_ids=move(batch.positions),
-            use_cache=False,
-        ).last_hidden_state
-        at_targets = hidden.flatten(0, 1)[move(batch.sources)]  # logits only where a token counts
-        return token_losses(at_targets, self._head(), move(batch.labels))
-
-    def _to_device(self, array: np.ndarray) -> torch.Tensor:
-        tensor = torch.from_numpy(array)
-        if self.device.type == "cuda":
-            return tensor.pin_memory().to(self.device, non_blocking=True)
-        return tensor
+        return [sequence for sequence in encoded if sequence is not None]
 
 
-def _token_losses(hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
-    """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width) in parts."""
-    parts = [torch.nn.functional.linear(hidden, part) for part in head]
-    logits = (torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]).float()
-    return torch.nn.functional.cross_entropy(logits, labels, ignore_index=-100, reduction="none")
+class CausalTask(GeneratorTask):
+    """Fine-tuning of a causal model on dialogues."""
+
+    kind = KIND
+
+    @classmethod
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
+        """Load the base model and encode the training dialogues."""
+        reader = _reader(recipe)
+        for split in recipe.data.used():
+            reader.check(split)  # before minutes are spent on the others
+        generator = CausalModel.load(recipe, device)
+        data = DialogueData(generator.vocabulary, recipe)
+        return cls(generator, data, CausalObjective(generator), recipe)
+
+
+def _reader(recipe: TrainRecipe) -> Reader:
+    reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
+    return reader

@@ -1,7 +1,7 @@
-"""Training an ear: an encoder's adapter (or all of it) with the heads that share its pass.
+"""Training a multi-task classifier: an encoder's adapter (or all of it) and the heads on it.
 
-Every labelled text counts once, whatever its length; the losses of the heads that know it add up. Teachers,
-where the recipe names them, add what they think of every text to what is known of it (Hinton et al. 2015).
+Every labelled text counts once, whatever its length; the losses of its heads add up. Where the recipe names
+teachers, their probabilities are mixed into the targets (Hinton et al. 2015).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,13 +29,14 @@ from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.classifier_batch import ClassifierBatch, ClassifierExample, collate
-from listenwell.training.classifier_start import begin_from, start_of
+from listenwell.training.classifier_start import start_from, start_of
 from listenwell.training.distillation import is_left_out, with_teachers
-from listenwell.training.recipe import ClassifierRecipe, TrainRecipe, settings_of
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import ClassifierRecipe, ClassifierTaskConfig
 
 
 class ClassifierTask:
-    """An ear and the labelled texts it learns from."""
+    """A multi-task classifier and the labelled texts it learns from."""
 
     kind = KIND
     metrics = ("error", "mean_nll")
@@ -52,7 +53,7 @@ class ClassifierTask:
     ) -> None:
         self.model = classifier.to(device)
         self.vocabulary, self.recipe, self.device = vocabulary, recipe, device
-        self._settings = settings_of(recipe)
+        self._settings = recipe.settings(ClassifierTaskConfig).classifier
         self._learning = set(self._settings.only or self._settings.heads)
         self._sources = _sources_of(self._learning)
         self.corpus = " + ".join(dict.fromkeys(source.corpus for source in self._sources))
@@ -63,7 +64,7 @@ class ClassifierTask:
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "ClassifierTask":
         """Load the encoder, with adapters where the recipe asks for them, and make the heads."""
-        settings = settings_of(recipe)
+        settings = recipe.settings(ClassifierTaskConfig).classifier
         config = ClassifierConfig(
             recipe.base,
             settings.heads,
@@ -78,39 +79,39 @@ class ClassifierTask:
                 source.files(split, paths.get(source.name))  # before minutes are spent on the others
         start = start_of(settings)
         before = (*settings.teachers, *([start] if start else ()))
-        for place in before:
-            open_checkpoint(place, KIND)  # a teacher that is missing or damaged is named at once
+        for checkpoint in before:
+            open_checkpoint(checkpoint, KIND)  # a teacher that is missing or damaged is named at once
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
         classifier = MultiTaskClassifier(encoder, config, settings.dropout)
         if start:
-            begin_from(classifier, start)
+            start_from(classifier, start)
         for name, parameter in classifier.named_parameters():
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
                 parameter.requires_grad_(False)
         task = cls(classifier, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = (
             *(folder / name for name in HUB_FILES),
-            *(place / MANIFEST for place in before),  # what they hold, wherever they lie
+            *(checkpoint / MANIFEST for checkpoint in before),  # their content, whatever their path
         )
         return task
 
-    def pieces(self) -> Sequence[ClassifierExample]:
-        """The training texts, read when they are first asked for."""
+    def examples(self) -> Sequence[ClassifierExample]:
+        """The training texts, read at the first call."""
         if self._train is None:
-            self._train = self._training_pieces()
+            self._train = self._training_examples()
         return self._train
 
     def loss_sum(self, batch: ClassifierBatch) -> torch.Tensor:
-        """The summed cross-entropy against the wanted probabilities, over texts and heads."""
+        """The summed cross-entropy against the target probabilities, over texts and heads."""
         if batch.pooled is not None:
             return self._head_losses(batch, self._to_device(batch.pooled))
         states, pooled = self._run(batch)
         total = self._head_losses(batch, pooled)
         if batch.marks is not None and self.model.words is not None:
-            places, marks = map(self._to_device, batch.marks)
-            logits = self.model.word_logits(states.flatten(0, 1)[places])
+            positions, marks = map(self._to_device, batch.marks)
+            logits = self.model.word_logits(states.flatten(0, 1)[positions])
             loss = torch.nn.functional.binary_cross_entropy_with_logits(
                 logits, marks.float(), reduction="none"
             )
@@ -120,9 +121,9 @@ class ClassifierTask:
 
     def _head_losses(self, batch: ClassifierBatch, pooled: torch.Tensor) -> torch.Tensor:
         total = pooled.new_zeros(())
-        for head, (numbers, wanted) in batch.targets.items():
+        for head, (numbers, target_array) in batch.targets.items():
             logits = self.model.logits(pooled[self._to_device(numbers)], head).float()
-            targets = self._to_device(wanted)
+            targets = self._to_device(target_array)
             if HEADS[head].several:
                 loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum")
             else:
@@ -133,25 +134,25 @@ class ClassifierTask:
     def measure(self, split: str) -> dict[str, float]:
         """Each question's accuracy, the mean error over questions, and the mean log-likelihood.
 
-        On the validation split the heads' temperatures are fitted too; they are saved with the ear.
+        On the validation split the heads' temperatures are fitted too; they are saved with it.
         """
-        found = {source.name: self._logits(source, split) for source in self._sources}
+        logits_by_source = {source.name: self._logits(source, split) for source in self._sources}
         if split == self.recipe.data.valid:
             kept = dict(self.model.config.temperatures)  # of heads that do not learn
-            with_temperatures(self.model, kept | self._temperatures(found))
+            with_temperatures(self.model, kept | self._temperatures(logits_by_source))
         figures: dict[str, float] = {}
         nll = []
         for question in questions_of(self._learning):
-            if question.head not in found[question.source]:
+            if question.head not in logits_by_source[question.source]:
                 continue  # a small split may hold no label of it
-            logits, targets = found[question.source][question.head]
+            logits, targets = logits_by_source[question.source][question.head]
             temperature = self.model.config.temperature(question.head)
             nll.append(negative_log_likelihood(logits, targets, question.head, temperature))
             share = right_share(probabilities(logits, question.head, temperature), targets, question.head)
             figures[f"{question.name}, accuracy"] = share
         figures["error"] = 100 - float(np.mean(list(figures.values())))
         figures["mean_nll"] = float(np.mean(nll))
-        figures["texts"] = float(sum(len(pieces) for _, pieces in self._known[split].values()))
+        figures["texts"] = float(sum(len(examples) for _, examples in self._known[split].values()))
         return figures
 
     def save(self, folder: Path) -> None:
@@ -177,7 +178,7 @@ class ClassifierTask:
                 yield from source.files(split, self._paths.get(source.name))
 
     def conditions(self) -> dict[str, str]:
-        """How the ear was taught."""
+        """Heads, pooling and teachers."""
         settings = self._settings
         return {
             "heads": ", ".join(settings.heads),
@@ -187,27 +188,27 @@ class ClassifierTask:
             else "none",
         }
 
-    def _training_pieces(self) -> list[ClassifierExample]:
+    def _training_examples(self) -> list[ClassifierExample]:
         settings, repeat = self._settings, dict(self._settings.repeat)
         chosen: list[tuple[Labelled, ClassifierExample, int]] = []
         for source in self._sources:
-            labelled, pieces = self._read(source, self.recipe.data.train)
-            for item, piece in zip(labelled, pieces, strict=True):
+            labelled, examples = self._read(source, self.recipe.data.train)
+            for item, example in zip(labelled, examples, strict=True):
                 if settings.leave_out is None or not is_left_out(item.group, settings.leave_out):
-                    chosen.append((item, piece, repeat.get(source.name, 1)))
+                    chosen.append((item, example, repeat.get(source.name, 1)))
         if settings.teachers:
-            views = [(item, piece) for item, piece, _ in chosen]
+            views = [(item, example) for item, example, _ in chosen]
             taught = with_teachers(views, self.recipe, self._learning, self.device)
         else:
-            taught = [piece for _, piece, _ in chosen]
+            taught = [example for _, example, _ in chosen]
         if settings.only:  # the encoder stays: it is run once, not in every epoch
             vectors = hear(self.model.eval(), taught).pooled
             self.model.train()
-            taught = [replace(piece, pooled=row) for piece, row in zip(taught, vectors, strict=True)]
-        return [piece for piece, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]
+            taught = [replace(example, pooled=row) for example, row in zip(taught, vectors, strict=True)]
+        return [example for example, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]
 
     def _read(self, source: Source, split: str) -> tuple[list[Labelled], list[ClassifierExample]]:
-        """A source's labelled texts that our heads know, as pieces; read once."""
+        """A source's texts with a label for our heads, and the same as examples; read once."""
         if source.name not in self._known.setdefault(split, {}):
             heads = self._learning
             every = (
@@ -217,25 +218,25 @@ class ClassifierTask:
             limit = self.model.config.limit
             inputs = encode_views(self.vocabulary, [item.view for item in labelled], limit)
             marked = self.model.config.marked
-            pieces = [
+            examples = [
                 ClassifierExample(
-                    given.tokens,
-                    given.types,
-                    given.last,
+                    encoded.tokens,
+                    encoded.types,
+                    encoded.last,
                     {name: item.target(name) for name in item.labels if name in heads},
-                    self._marks(item, given, marked) if marked and item.words else None,
+                    self._marks(item, encoded, marked) if marked and item.words else None,
                 )
-                for item, given in zip(labelled, inputs, strict=True)
+                for item, encoded in zip(labelled, inputs, strict=True)
             ]
-            if not pieces:
+            if not examples:
                 raise RecipeError(f"{source.corpus} {split} holds no labelled text.", "Raise data.limit.")
-            self._known[split][source.name] = (labelled, pieces)
+            self._known[split][source.name] = (labelled, examples)
         return self._known[split][source.name]
 
-    def _marks(self, item: Labelled, given: Input, heads: tuple[str, ...]) -> np.ndarray:
+    def _marks(self, item: Labelled, encoded: Input, heads: tuple[str, ...]) -> np.ndarray:
         """Which tokens of the last turn show which level."""
-        marks = np.full((len(given), len(heads)), -1, np.int8)
-        first, end = given.last
+        marks = np.full((len(encoded), len(heads)), -1, np.int8)
+        first, end = encoded.last
         for number, head in enumerate(heads):
             shown = marked_pieces(item.view[-1][0], self.vocabulary, item.words.get(head, ()))
             marks[first:end, number] = shown[: end - first]
@@ -252,23 +253,23 @@ class ClassifierTask:
 
     def _logits(self, source: Source, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """By head: logits and targets of the texts that have its label."""
-        _, pieces = self._read(source, split)
-        heard = hear(self.model.eval(), pieces)
-        found = {}
+        _, examples = self._read(source, split)
+        heard = hear(self.model.eval(), examples)
+        by_head = {}
         for head in source.heads:
-            known = [place for place, piece in enumerate(pieces) if head in piece.targets]
-            if known:
-                wanted = np.stack([pieces[place].targets[head] for place in known])
-                found[head] = (heard.logits(head, known), wanted)
-        self.model.train()  # after the heads were asked: they have dropout too
-        return found
+            labelled = [index for index, example in enumerate(examples) if head in example.targets]
+            if labelled:
+                targets = np.stack([examples[index].targets[head] for index in labelled])
+                by_head[head] = (heard.logits(head, labelled), targets)
+        self.model.train()  # after the heads have run: they have dropout too
+        return by_head
 
     def _temperatures(
-        self, found: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
+        self, logits_by_source: Mapping[str, Mapping[str, tuple[np.ndarray, np.ndarray]]]
     ) -> dict[str, float]:
         fitted = {}
         for head in sorted(self._learning):
-            if not (parts := [known[head] for known in found.values() if head in known]):
+            if not (parts := [known[head] for known in logits_by_source.values() if head in known]):
                 continue
             logits, targets = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
             fitted[head] = fit_temperature(logits, targets, head)
@@ -283,7 +284,7 @@ def _sources_of(heads: Iterable[str]) -> list[Source]:
 
 
 def _check_names(settings: ClassifierRecipe) -> None:
-    """A mistyped name must not pass in silence."""
+    """Raise an error for a head or source that does not exist."""
     for name, _ in settings.weights:
         if name not in HEADS:
             raise unknown_name("head", name, HEADS)
@@ -292,10 +293,10 @@ def _check_names(settings: ClassifierRecipe) -> None:
             raise unknown_name("source", name, SOURCES)
 
 
-def right_share(found: np.ndarray, targets: np.ndarray, head: str) -> float:
+def right_share(predicted: np.ndarray, targets: np.ndarray, head: str) -> float:
     """The share of right answers, in percent: levels count as yes or no, sets of labels as a whole."""
     if HEADS[head].several:
-        return 100 * float(((found > GIVEN_FROM) == (targets > 0.5)).all(axis=1).mean())
+        return 100 * float(((predicted > GIVEN_FROM) == (targets > 0.5)).all(axis=1).mean())
     if HEADS[head].labels is LEVELS:
-        return 100 * float(((found[:, 0] < 0.5) == (targets[:, 0] < 0.5)).mean())
-    return 100 * float((found.argmax(axis=1) == targets.argmax(axis=1)).mean())
+        return 100 * float(((predicted[:, 0] < 0.5) == (targets[:, 0] < 0.5)).mean())
+    return 100 * float((predicted.argmax(axis=1) == targets.argmax(axis=1)).mean())

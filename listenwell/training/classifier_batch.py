@@ -14,7 +14,7 @@ class ClassifierExample(Input):
     """One text and what is known of it."""
 
     targets: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """By head: (labels,) float32, the wanted probabilities."""
+    """By head: (labels,) float32, the target probabilities."""
     marks: np.ndarray | None = None
     """(length, marked heads) int8: 1 where a word shows the head's level, 0 where not, -1 where unknown."""
     pooled: np.ndarray | None = None
@@ -28,11 +28,11 @@ class ClassifierBatch(PackedRows):
     """Rows of texts with their targets."""
 
     types: np.ndarray  # (rows, length) int64
-    owners: np.ndarray  # (rows * length,) int64: the text each place belongs to; padding: the number of texts
+    owners: np.ndarray  # (rows * length,) int64: the text each token belongs to; padding: the number of texts
     targets: Mapping[str, tuple[np.ndarray, np.ndarray]]
-    """By head: (known,) numbers of the texts it has labels for, and (known, labels) wanted probabilities."""
+    """By head: (known,) numbers of the texts it has labels for, and (known, labels) target probabilities."""
     marks: tuple[np.ndarray, np.ndarray] | None
-    """(places,) flat places of words, and (places, marked heads) 0 or 1."""
+    """(words,) flat indices of words' tokens, and (words, marked heads) 0 or 1."""
     pooled: np.ndarray | None = None
     """(texts, width), where the encoder need not be run."""
 
@@ -43,32 +43,32 @@ class ClassifierBatch(PackedRows):
 
 
 def collate(
-    pieces: Sequence[ClassifierExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    examples: Sequence[ClassifierExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> ClassifierBatch:
-    """Rows of piece numbers as one batch; rows of padding fill up to `height`."""
-    laid = pack_rows(pieces, rows, width, height)
-    chosen = [pieces[index] for row in rows for index in row]
-    types = np.zeros(laid.tokens.size, np.int64)
-    owners = np.full(laid.tokens.size, len(chosen), np.int64)
-    known_already = [piece.pooled for piece in chosen if piece.pooled is not None]
+    """Rows of example numbers as one batch; rows of padding fill up to `height`."""
+    packed = pack_rows(examples, rows, width, height)
+    chosen = [examples[index] for row in rows for index in row]
+    types = np.zeros(packed.tokens.size, np.int64)
+    owners = np.full(packed.tokens.size, len(chosen), np.int64)
+    known_already = [example.pooled for example in chosen if example.pooled is not None]
     known: dict[str, tuple[list[int], list[np.ndarray]]] = {}
-    places, marks = list[np.ndarray](), list[np.ndarray]()
-    for number, (start, piece) in enumerate(zip(laid.starts, chosen, strict=True)):
-        types[start : start + len(piece)] = piece.types
-        owners[start : start + len(piece)] = number
-        for head, target in piece.targets.items():
-            numbers, wanted = known.setdefault(head, ([], []))
+    positions, marks = list[np.ndarray](), list[np.ndarray]()
+    for number, (start, example) in enumerate(zip(packed.starts, chosen, strict=True)):
+        types[start : start + len(example)] = example.types
+        owners[start : start + len(example)] = number
+        for head, target in example.targets.items():
+            numbers, targets = known.setdefault(head, ([], []))
             numbers.append(number)
-            wanted.append(target)
-        if piece.marks is not None:
-            words = np.flatnonzero(piece.marks[:, 0] >= 0)
-            places.append(start + words)
-            marks.append(piece.marks[words])
+            targets.append(target)
+        if example.marks is not None:
+            words = np.flatnonzero(example.marks[:, 0] >= 0)
+            positions.append(start + words)
+            marks.append(example.marks[words])
     return ClassifierBatch(
-        **vars(laid),
-        types=types.reshape(laid.tokens.shape),
+        **vars(packed),
+        types=types.reshape(packed.tokens.shape),
         owners=owners,
-        targets={head: (np.array(n), np.stack(wanted)) for head, (n, wanted) in known.items()},
-        marks=(np.concatenate(places), np.concatenate(marks)) if places else None,
+        targets={head: (np.array(n), np.stack(of_head)) for head, (n, of_head) in known.items()},
+        marks=(np.concatenate(positions), np.concatenate(marks)) if positions else None,
         pooled=np.stack(known_already) if len(known_already) == len(chosen) > 0 else None,
     )

@@ -1,4 +1,4 @@
-"""Going on from a trained ear, such as the shipped one."""
+"""Starting from a trained classifier, such as the shipped one."""
 
 from pathlib import Path
 
@@ -8,19 +8,19 @@ from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import RecipeError
 from listenwell.training.adapters import take_weights
-from listenwell.training.recipe import ClassifierRecipe
+from listenwell.training.task_configs import ClassifierRecipe
 
 
 def start_of(settings: ClassifierRecipe) -> Path | None:
-    """The ear to go on from; "shipped" is the one that comes with the package."""
+    """The checkpoint to start from; "shipped" is the package's own."""
     return SHIPPED if settings.start == Path("shipped") else settings.start
 
 
-def begin_from(classifier: MultiTaskClassifier, folder: Path) -> None:
-    """Give an ear the weights of a trained one; heads that this did not have begin anew.
+def start_from(classifier: MultiTaskClassifier, folder: Path) -> None:
+    """Give a classifier the weights of a trained one; heads that this does not have keep theirs.
 
     Args:
-        ear: an encoder with an adapter of the same form, or without one: then theirs is merged into it.
+        classifier: its encoder has an adapter of the same form, or none: then theirs is merged into it.
         folder: the trained one's checkpoint.
     """
     saved = open_checkpoint(folder, KIND)

@@ -1,4 +1,4 @@
-"""What teachers think of the training texts, mixed into their targets (Hinton et al. 2015)."""
+"""Teachers' probabilities, mixed into the targets of the training texts (Hinton et al. 2015)."""
 
 import hashlib
 from collections.abc import Collection, Sequence
@@ -15,7 +15,8 @@ from listenwell.annotators.sources import Labelled
 from listenwell.annotators.views import encode_views
 from listenwell.recipe import read_recipe
 from listenwell.training.classifier_batch import ClassifierExample
-from listenwell.training.recipe import TrainRecipe, settings_of
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import ClassifierTaskConfig
 
 
 def with_teachers(
@@ -24,9 +25,9 @@ def with_teachers(
     learning: Collection[str],
     device: torch.device,
 ) -> list[ClassifierExample]:
-    """The pieces with targets between what is known and what the teachers think.
+    """The examples with targets between their labels and the teachers' probabilities.
 
-    A teacher that learned without a part of the data speaks for that part alone.
+    A teacher that was trained without a part of the data is used for that part only.
 
     Args:
         texts: each text as it was read, and as the student reads it.
@@ -34,37 +35,40 @@ def with_teachers(
         learning: the student's heads that learn.
         device: where the teachers run.
     """
-    settings = settings_of(recipe)
-    thoughts: list[dict[str, list[np.ndarray]]] = [{} for _ in texts]
+    settings = recipe.settings(ClassifierTaskConfig).classifier
+    predictions: list[dict[str, list[np.ndarray]]] = [{} for _ in texts]
     for folder in settings.teachers:
-        left_out = settings_of(read_recipe(TrainRecipe, folder / "recipe.yaml")).leave_out
-        places = [
-            place
-            for place, (item, _) in enumerate(texts)
+        taught = read_recipe(TrainRecipe, folder / "recipe.yaml").settings(ClassifierTaskConfig)
+        left_out = taught.classifier.leave_out
+        indices = [
+            index
+            for index, (item, _) in enumerate(texts)
             if left_out is None or is_left_out(item.group, left_out)
         ]
         classifier, vocabulary = load_classifier(folder, _weights_of(folder, recipe))
-        inputs = encode_views(vocabulary, [texts[place][0].view for place in places], classifier.config.limit)
+        inputs = encode_views(
+            vocabulary, [texts[index][0].view for index in indices], classifier.config.limit
+        )
         heard = hear(classifier.to(device), inputs)
         for head in set(classifier.config.heads) & set(learning):
-            found = probabilities(heard.logits(head), head, classifier.config.temperature(head))
-            for place, row in zip(places, found.astype(np.float32), strict=True):
-                if head in texts[place][1].targets or settings.spread:
-                    thoughts[place].setdefault(head, []).append(row)
+            rows = probabilities(heard.logits(head), head, classifier.config.temperature(head))
+            for index, row in zip(indices, rows.astype(np.float32), strict=True):
+                if head in texts[index][1].targets or settings.spread:
+                    predictions[index].setdefault(head, []).append(row)
     return [
-        replace(piece, targets=_mixed(piece, thought, settings.teacher_share))
-        for (_, piece), thought in zip(texts, thoughts, strict=True)
+        replace(example, targets=_mixed(example, predicted, settings.teacher_share))
+        for (_, example), predicted in zip(texts, predictions, strict=True)
     ]
 
 
 def _mixed(
-    piece: ClassifierExample, thought: dict[str, list[np.ndarray]], share: float
+    example: ClassifierExample, predicted: dict[str, list[np.ndarray]], share: float
 ) -> dict[str, np.ndarray]:
-    """The mean of the teachers' thoughts, as `share` of the target where a label is known."""
-    targets = dict(piece.targets)
-    for head, rows in thought.items():
+    """The mean of the teachers' predictions, as `share` of the target where a label is known."""
+    targets = dict(example.targets)
+    for head, rows in predicted.items():
         mean: np.ndarray = np.mean(rows, axis=0)
-        known = piece.targets.get(head)
+        known = example.targets.get(head)
         targets[head] = mean if known is None else (1 - share) * known + share * mean
     return targets
 

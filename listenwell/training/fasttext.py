@@ -1,4 +1,4 @@
-"""Training the bag classifier (`annotators.fasttext`): one label for each text, by the one loop."""
+"""Training the fastText classifier (`annotators.fasttext`): one label for each text, by the one loop."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from listenwell.errors import RecipeError
 from listenwell.labels import EMOTIONS, NEWSGROUPS, LabelSet
 from listenwell.metrics import accuracy, top_k_accuracy
 from listenwell.training.batching import PackedRows, pack_rows
-from listenwell.training.recipe import FastTextRecipe, TrainRecipe
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import FastTextTaskConfig
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Source:
     """What is read from a corpus, and which of it is the label."""
 
     table: str
-    """The ledger's table."""
+    """The results' task."""
     labels: LabelSet
     text: str
     """What the text is, for people."""
@@ -43,7 +44,7 @@ def _labelled(item: Item) -> tuple[str, str] | None:
 
 SOURCES = {
     "empathetic_dialogues": Source(
-        "situation emotion", EMOTIONS, "the situation, as written before the talk", _situation
+        "situation emotion", EMOTIONS, "the situation, as written before the conversation", _situation
     ),
     "newsgroups": Source("topic", NEWSGROUPS, "a post without headers, quotes and signature", _labelled),
 }
@@ -51,7 +52,7 @@ SOURCES = {
 
 
 @dataclass(frozen=True)
-class Bag:
+class FastTextExample:
     """A text as feature numbers, and its label's number."""
 
     tokens: np.ndarray  # (length,) int32
@@ -78,14 +79,16 @@ class FastTextBatch(PackedRows):
         return len(self.labels)
 
 
-def collate(bags: Sequence[Bag], rows: Sequence[Sequence[int]], width: int, height: int = 0) -> FastTextBatch:
+def collate(
+    examples: Sequence[FastTextExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> FastTextBatch:
     """Rows of text numbers as one batch; rows of padding fill up to `height`."""
-    laid = pack_rows(bags, rows, width, height)
-    labels = np.array([bags[index].label for row in rows for index in row], np.int64)
-    return FastTextBatch(**vars(laid), labels=labels)
+    packed = pack_rows(examples, rows, width, height)
+    labels = np.array([examples[index].label for row in rows for index in row], np.int64)
+    return FastTextBatch(**vars(packed), labels=labels)
 
 
-class FastTextModel(torch.nn.Module):  # type: ignore[misc]
+class FastTextModel(torch.nn.Module):
     """The mean of feature vectors, and a linear layer."""
 
     def __init__(self, config: FastTextConfig, dropout: float) -> None:
@@ -99,7 +102,7 @@ class FastTextModel(torch.nn.Module):  # type: ignore[misc]
         torch.nn.init.zeros_(self.head.bias)
 
     def forward(self, features: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
-        """Logits (texts, labels) of flat features (n,), with the place of each text's first one (texts,)."""
+        """Logits (texts, labels) of flat features (n,), with the index of each text's first one (texts,)."""
         ends = torch.cat([starts[1:], starts.new_tensor([len(features)])])
         lengths = ends - starts
         shares = torch.repeat_interleave(1 / lengths, lengths)
@@ -112,7 +115,7 @@ class FastTextModel(torch.nn.Module):  # type: ignore[misc]
 
 
 class FastTextTask:
-    """A bag classifier and the texts it learns from."""
+    """A fastText classifier and the texts it learns from."""
 
     kind = KIND
     metrics = ("error", "nll")
@@ -126,14 +129,14 @@ class FastTextTask:
         self.corpus, self.table = recipe.data.corpus, self._source.table
         reader: type[CorpusLoader] = CORPORA.load(recipe.data.corpus)
         self._reader = reader(recipe.data.path)
-        bag = recipe.fasttext or FastTextRecipe()
+        settings = recipe.settings(FastTextTaskConfig).fasttext
         texts = self._texts(recipe.data.train)
         self.config = FastTextConfig(
             reads=self.table,
             labels=self._source.labels.labels,
-            dimensions=bag.dimensions,
-            buckets=bag.buckets,
-            words=common_words((text for text, _ in texts), bag.least),
+            dimensions=settings.dimensions,
+            buckets=settings.buckets,
+            words=common_words((text for text, _ in texts), settings.least),
         )
         self.model = FastTextModel(self.config, recipe.dropout).to(device)
         self._train = self._encoded(texts, recipe.batches.row_tokens)
@@ -147,7 +150,7 @@ class FastTextTask:
             reader.check(split)
         return cls(recipe, device)
 
-    def pieces(self) -> Sequence[Bag]:
+    def examples(self) -> Sequence[FastTextExample]:
         """The training texts."""
         return self._train
 
@@ -165,18 +168,18 @@ class FastTextTask:
 
         The classifier that would be saved is what is measured: numpy, with weights of 16 bits.
         """
-        bags = self._encoded(self._texts(split))
-        truth = np.array([bag.label for bag in bags])
-        found = self.classifier().probabilities([bag.tokens for bag in bags])
+        examples = self._encoded(self._texts(split))
+        truth = np.array([example.label for example in examples])
+        predicted = self.classifier().probabilities([example.tokens for example in examples])
         names = self.config.labels
-        right = accuracy([names[i] for i in truth], [names[i] for i in found.argmax(axis=1)])
-        own = np.take_along_axis(found, truth[:, None], axis=1).astype(np.float64)
+        right = accuracy([names[i] for i in truth], [names[i] for i in predicted.argmax(axis=1)])
+        own = np.take_along_axis(predicted, truth[:, None], axis=1).astype(np.float64)
         return {
             "accuracy": right,
-            "top_5_accuracy": top_k_accuracy(truth, found, min(5, len(names))),
+            "top_5_accuracy": top_k_accuracy(truth, predicted, min(5, len(names))),
             "error": 100 - right,
             "nll": float(-np.log(np.maximum(own, np.finfo(np.float32).tiny)).sum()),
-            "texts": float(len(bags)),
+            "texts": float(len(examples)),
         }
 
     def classifier(self) -> FastTextClassifier:
@@ -204,7 +207,7 @@ class FastTextTask:
     def conditions(self) -> dict[str, str]:
         """What is read, what the features are, and that nothing was trained before."""
         config, batches = self.config, self.recipe.batches
-        least = (self.recipe.fasttext or FastTextRecipe()).least
+        least = self.recipe.settings(FastTextTaskConfig).fasttext.least
         pairs = f" and word pairs in {config.buckets:,} buckets" if config.buckets else ""
         return {
             "base": "none",
@@ -220,7 +223,7 @@ class FastTextTask:
     def _texts(self, split: str) -> list[tuple[str, str]]:
         """Text and label of each item of a split."""
         items = islice(self._reader.read(split), self.recipe.data.limit)
-        texts = [found for item in items if (found := self._source.pick(item)) is not None]
+        texts = [labelled for item in items if (labelled := self._source.pick(item)) is not None]
         if not texts:
             raise RecipeError(
                 f"{self._reader.name} {split} holds no text with a label to learn.",
@@ -228,22 +231,22 @@ class FastTextTask:
             )
         return texts
 
-    def _encoded(self, texts: list[tuple[str, str]], limit: int | None = None) -> list[Bag]:
+    def _encoded(self, texts: list[tuple[str, str]], limit: int | None = None) -> list[FastTextExample]:
         """Texts as features; one with more than `limit` loses the last ones."""
         features, labels = Features(self.config), self._source.labels
-        return [Bag(features.of(text)[:limit], labels.index(label)) for text, label in texts]
+        return [FastTextExample(features.of(text)[:limit], labels.index(label)) for text, label in texts]
 
     def _to_device(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device)
 
 
 def _source(recipe: TrainRecipe) -> Source:
-    """What to read of the recipe's corpus; what a bag classifier cannot do is an error."""
+    """What to read of the recipe's corpus; what a fastText classifier cannot do is an error."""
     if recipe.data.corpus not in SOURCES:
         raise RecipeError(
-            f"A bag classifier cannot learn from {recipe.data.corpus}.",
+            f"A fastText classifier cannot learn from {recipe.data.corpus}.",
             f"Give one of these as data.corpus: {', '.join(SOURCES)}.",
         )
     if recipe.lora:
-        raise RecipeError("A bag classifier has no adapters.", "Leave lora out of the recipe.")
+        raise RecipeError("A fastText classifier has no adapters.", "Leave lora out of the recipe.")
     return SOURCES[recipe.data.corpus]

@@ -83,7 +83,7 @@ class Trainer:
 
     def _order(self, number: int) -> Epoch[Any, Any]:
         recipe = self.recipe
-        return Epoch(self.task.pieces(), self.task.collate, recipe.batches, recipe.seed, number)
+        return Epoch(self.task.examples(), self.task.collate, recipe.batches, recipe.seed, number)
 
     def _epoch(self, epoch: Epoch[Any, Any], log: Log) -> None:
         """The rest of one epoch, with validations and saves on the way."""

@@ -11,18 +11,18 @@ from listenwell.training.recipe import OptimizerRecipe
 def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.optim.AdamW:
     """AdamW over what is trained; weight decay spares vectors (norms and biases).
 
-    Each group has its `pace`: the learning rate is multiplied by it.
+    The learning rate of each group is multiplied by its `lr_multiplier`.
     """
     trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
     heads = {name for name in trained if hasattr(model, "body") and not name.startswith("body.")}
-    paced = heads if recipe.head_lr_multiplier != 1 else set()
+    multiplied = heads if recipe.head_lr_multiplier != 1 else set()
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, "lr_multiplier": lr_multiplier}
         for lr_multiplier in (1.0, recipe.head_lr_multiplier)
         for decay in (recipe.weight_decay, 0.0)
     ]
     for name, parameter in trained.items():
-        groups[2 * (name in paced) + (parameter.ndim <= 1)]["params"].append(parameter)
+        groups[2 * (name in multiplied) + (parameter.ndim <= 1)]["params"].append(parameter)
     on_gpu = any(parameter.is_cuda for parameter in trained.values())
     return torch.optim.AdamW(
         [group for group in groups if group["params"]],

@@ -1,4 +1,4 @@
-"""Batches of pairs: both replies of a pair in the same row, and what is asked of them."""
+"""Batches of preference pairs: both replies of a pair in the same row."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class PairBatch(TokenBatch):
     counts: np.ndarray  # (pairs, 2) float32: how many targets each reply has
     references: np.ndarray  # (pairs, 2) float32: log-likelihoods at the start
     others: np.ndarray  # (pairs,) float32: 1 where the rejected reply was meant for somebody else
-    numbers: np.ndarray  # (pairs,) int64: which of the pieces they are
+    numbers: np.ndarray  # (pairs,) int64: which of the examples they are
 
     @property
     def weight(self) -> int:
@@ -48,18 +48,18 @@ class PairBatch(TokenBatch):
 
 
 def collate_pairs(
-    pieces: Sequence[PairExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    examples: Sequence[PairExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> PairBatch:
     """Rows of pair numbers as one batch; rows of padding fill up to `height`."""
     numbers = [index for row in rows for index in row]
-    pairs = [pieces[index] for index in numbers]
+    pairs = [examples[index] for index in numbers]
     sequences = [sequence for pair in pairs for sequence in (pair.chosen, pair.rejected)]
-    places = iter(range(len(sequences)))
-    # A pair is two sequences side by side: as many places as twice the row's pairs.
-    laid = collate(sequences, [[next(places) for _ in range(2 * len(row))] for row in rows], width, height)
+    indices = iter(range(len(sequences)))
+    # A pair is two sequences side by side: as many sequences as twice the row's pairs.
+    packed = collate(sequences, [[next(indices) for _ in range(2 * len(row))] for row in rows], width, height)
     counts = np.array([sequence.weight for sequence in sequences], np.int64)
     return PairBatch(
-        **vars(laid),
+        **vars(packed),
         owners=np.repeat(np.arange(len(sequences)), counts),
         counts=counts.reshape(-1, 2).astype(np.float32),
         references=np.array([pair.references for pair in pairs], np.float32).reshape(-1, 2),

@@ -2,7 +2,7 @@
 
 import torch
 
-from listenwell.training.recipe import PreferenceRecipe
+from listenwell.training.task_configs import PreferenceRecipe
 
 
 def reply_sums(values: torch.Tensor, owners: torch.Tensor, pairs: int) -> torch.Tensor:
@@ -40,9 +40,9 @@ def margins(
     return recipe.beta * (gained[:, 0] - gained[:, 1])
 
 
-def pair_losses(found: torch.Tensor, recipe: PreferenceRecipe) -> torch.Tensor:
+def pair_losses(gains: torch.Tensor, recipe: PreferenceRecipe) -> torch.Tensor:
     """−log σ(margin − γ) of each pair: DPO's Eq. 7, where γ is 0; γ is SimPO's (Meng et al. 2024)."""
-    return -torch.nn.functional.logsigmoid(found - recipe.margin)
+    return -torch.nn.functional.logsigmoid(gains - recipe.margin)
 
 
 def unlikelihoods(losses: torch.Tensor) -> torch.Tensor:

@@ -71,9 +71,9 @@ class Processes:
             return [value]
         on_gpu = distributed.get_backend() == "nccl"
         mine = value.cuda() if on_gpu else value
-        found = [torch.empty_like(mine) for _ in range(self.count)]
-        distributed.all_gather(found, mine)
-        return [tensor.cpu() for tensor in found]
+        gathered = [torch.empty_like(mine) for _ in range(self.count)]
+        distributed.all_gather(gathered, mine)
+        return [tensor.cpu() for tensor in gathered]
 
     def wait(self) -> None:
         """Go on only when all processes are here."""

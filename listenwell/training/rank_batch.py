@@ -46,21 +46,21 @@ class RankBatch:
 
 
 def collate(
-    pieces: Sequence[RankingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+    examples: Sequence[RankingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> RankBatch:
-    """Pieces as one batch; width and height are of no use here, since the three parts differ in length."""
-    chosen = [pieces[index] for row in rows for index in row]
+    """Examples as one batch; width and height are of no use here, since the three parts differ in length."""
+    chosen = [examples[index] for row in rows for index in row]
     first: dict[bytes, int] = {}
     numbers = np.array(
-        [first.setdefault(piece.reply.tokens.tobytes(), place) for place, piece in enumerate(chosen)]
+        [first.setdefault(example.reply.tokens.tobytes(), index) for index, example in enumerate(chosen)]
     )
     allowed = numbers[:, None] != numbers[None]
     np.fill_diagonal(allowed, True)
-    has_persona = any(len(piece.persona) for piece in chosen)
+    has_persona = any(len(example.persona) for example in chosen)
     return RankBatch(
-        stacked([piece.context for piece in chosen]),
-        stacked([piece.persona for piece in chosen]) if has_persona else None,
-        stacked([piece.reply for piece in chosen]),
+        stacked([example.context for example in chosen]),
+        stacked([example.persona for example in chosen]) if has_persona else None,
+        stacked([example.reply for example in chosen]),
         allowed,
         sum(map(len, chosen)),
     )

@@ -29,13 +29,14 @@ from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora, take_weights
 from listenwell.training.rank_batch import RankBatch, RankingExample, collate
-from listenwell.training.recipe import PairsRecipe, TrainRecipe
+from listenwell.training.recipe import TrainRecipe
+from listenwell.training.task_configs import PairsRecipe, RankingTaskConfig
 
 POOLS_AT_ONCE = 8
 """Pools whose texts are read together."""
 
 
-class RankTask:
+class RankingTask:
     """A ranker and the replies it learns from."""
 
     kind = KIND
@@ -56,7 +57,7 @@ class RankTask:
         self._known: dict[tuple[str, tuple[str, ...]], list[RankingExample]] = {}
 
     @classmethod
-    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RankTask":
+    def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RankingTask":
         """Make the ranker, with adapters where the recipe asks for them."""
         config = config_of(recipe)
         for source, _ in (*_parts(recipe), *((Source(name), 0) for name in pairs_of(recipe).tests)):
@@ -72,7 +73,7 @@ class RankTask:
                 ranker.body.encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION"
             )
         if saved:
-            begin_from(ranker, saved)
+            start_from(ranker, saved)
         task = cls(ranker, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = (
             *(folder / name for name in HUB_FILES),
@@ -80,11 +81,11 @@ class RankTask:
         )
         return task
 
-    def pieces(self) -> Sequence[RankingExample]:
-        """The training examples, read when they are first asked for."""
+    def examples(self) -> Sequence[RankingExample]:
+        """The training examples, read at the first call."""
         if self._train is None:
             random = np.random.default_rng([self.recipe.seed, 5])
-            found: list[Example] = []
+            drawn: list[Example] = []
             for source, count in _parts(self.recipe):
                 every = list(islice(source.examples(self.recipe.data.train), self.recipe.data.limit))
                 if count > len(every):
@@ -92,9 +93,9 @@ class RankTask:
                         f"{source.name} has {len(every)} training replies, not {count}.",
                         "Lower pairs.sources.",
                     )
-                chosen = random.permutation(len(every))[:count] if count else range(len(every))
-                found += [every[place] for place in chosen]
-            self._train = self._pieces(found)
+                indices = random.permutation(len(every))[:count] if count else range(len(every))
+                drawn += [every[index] for index in indices]
+            self._train = self._encoded(drawn)
         return self._train
 
     def loss_sum(self, batch: RankBatch) -> torch.Tensor:
@@ -113,36 +114,36 @@ class RankTask:
     def measure(self, split: str) -> dict[str, float]:
         """Where the true reply stands among 100; on the test split also among its neighbours."""
         is_test = split == self.recipe.data.test
-        pieces = self._examples(split, self._sources)
+        examples = self._split_examples(split, self._sources)
         self.model.eval()
-        found = self.ranks(pieces, shuffled=True)
-        figures = ranking_metrics(found)
+        ranks = self.ranks(examples, shuffled=True)
+        figures = ranking_metrics(ranks)
         if is_test:
             with written_whole(self.recipe.output / RANKS) as out:
-                np.save(out, found.astype(np.int32), allow_pickle=False)
-            hard = ranking_metrics(self.ranks(pieces, shuffled=False))
+                np.save(out, ranks.astype(np.int32), allow_pickle=False)
+            hard = ranking_metrics(self.ranks(examples, shuffled=False))
             figures |= {f"{name} unshuffled": value for name, value in hard.items()}
             for name in pairs_of(self.recipe).tests:
                 source = Source(name)
-                ranks = self.ranks(self._examples(split, [source]), shuffled=True)
-                figures[f"R@1 on {source.title}"] = ranking_metrics(ranks)["R@1"]
+                of_source = self.ranks(self._split_examples(split, [source]), shuffled=True)
+                figures[f"R@1 on {source.title}"] = ranking_metrics(of_source)["R@1"]
         self.model.train()
         figures["error"], figures["MRR_error"] = 100 - figures["R@1"], 100 - figures["MRR"]
-        figures["replies"] = float(len(found))
+        figures["replies"] = float(len(ranks))
         return figures
 
-    def ranks(self, pieces: Sequence[RankingExample], shuffled: bool) -> np.ndarray:
+    def ranks(self, examples: Sequence[RankingExample], shuffled: bool) -> np.ndarray:
         """The rank of every true reply in its pool; a short last pool is left out."""
-        size = min(POOL, len(pieces))  # a rehearsal may have fewer
-        blocks, found = pools(len(pieces), size, shuffled, POOL_SEED), []
+        size = min(POOL, len(examples))  # a rehearsal may have fewer
+        blocks, ranks = pools(len(examples), size, shuffled, POOL_SEED), []
         for start in range(0, len(blocks), POOLS_AT_ONCE):
-            some = [[pieces[place] for place in block] for block in blocks[start : start + POOLS_AT_ONCE]]
-            asked = [
+            some = [[examples[index] for index in block] for block in blocks[start : start + POOLS_AT_ONCE]]
+            texts = [
                 ([p.context for p in pool], [p.persona for p in pool], [p.reply for p in pool])
                 for pool in some
             ]
-            found += [rank_of_truth(scores, np.arange(size)) for scores in score_pools(self.model, asked)]
-        return np.concatenate(found)
+            ranks += [rank_of_truth(scores, np.arange(size)) for scores in score_pools(self.model, texts)]
+        return np.concatenate(ranks)
 
     def save(self, folder: Path) -> None:
         """config.json and the weights in fp16."""
@@ -172,7 +173,7 @@ class RankTask:
     def conditions(self) -> dict[str, str]:
         """How the ranker was taught and measured."""
         config, pairs = self.model.config, pairs_of(self.recipe)
-        found = {
+        conditions = {
             "ranker": config.model,
             "body": config.body,
             "reads": f"{config.turns} turns, {config.persona} persona sentences",
@@ -185,33 +186,33 @@ class RankTask:
             "learned": "everyone's replies" if self.recipe.learn == "all" else "the listeners' replies",
         }
         if any(count for _, count in pairs.sources):
-            found["parts"] = ", ".join(f"{name} {count or 'all'}" for name, count in pairs.sources)
+            conditions["parts"] = ", ".join(f"{name} {count or 'all'}" for name, count in pairs.sources)
         if any(source.divides for source in self._sources):
-            found["split"] = HELD_OUT
+            conditions["split"] = HELD_OUT
         if pairs.measured:
-            found["measured"] = f"the first {pairs.measured:,} replies of each corpus"
+            conditions["measured"] = f"the first {pairs.measured:,} replies of each corpus"
         if pairs.start:
-            found["begins from"] = str(pairs.start)
-        return found
+            conditions["begins from"] = str(pairs.start)
+        return conditions
 
-    def _examples(self, split: str, sources: Sequence[Source]) -> list[RankingExample]:
-        """A split's examples as pieces; read once."""
+    def _split_examples(self, split: str, sources: Sequence[Source]) -> list[RankingExample]:
+        """A split's examples as the ranker reads them; read once."""
         key = (split, tuple(source.name for source in sources))
         if key not in self._known:
             limits = (self.recipe.data.limit, pairs_of(self.recipe).measured)
             limit = min((number for number in limits if number is not None), default=None)
-            found = [example for source in sources for example in islice(source.examples(split), limit)]
-            self._known[key] = self._pieces(found)
+            examples = [example for source in sources for example in islice(source.examples(split), limit)]
+            self._known[key] = self._encoded(examples)
         return self._known[key]
 
-    def _pieces(self, examples: Sequence[Example]) -> list[RankingExample]:
+    def _encoded(self, examples: Sequence[Example]) -> list[RankingExample]:
         dialogues = [example.context for example in examples]
-        made: list[list[Text]] = [
+        texts_by_part: list[list[Text]] = [
             self._inputs.contexts(dialogues),
             self._inputs.personas(dialogues),
             self._inputs.replies([example.reply.text for example in examples]),
         ]
-        return [RankingExample(*texts) for texts in zip(*made, strict=True)]
+        return [RankingExample(*texts) for texts in zip(*texts_by_part, strict=True)]
 
     def _states(self, arrays: dict[str, np.ndarray]) -> States:
         return states_in_groups(self.model, placed(arrays, self.device), arrays["parts"] > 0)
@@ -219,19 +220,13 @@ class RankTask:
 
 def config_of(recipe: TrainRecipe) -> RankerConfig:
     """The ranker's config, on the recipe's base."""
-    if recipe.ranker is None:
-        raise RecipeError("The recipe trains a ranker, but says nothing of it.", "Add ranker: model: cobert.")
-    if recipe.batches.batching != "examples":
-        raise RecipeError(
-            "A ranker learns from batches of examples.",
-            "Set batches.batching to examples, and batches.examples.",
-        )
-    return RankerConfig.from_dict(recipe.ranker.to_dict() | {"base": recipe.base})
+    ranker = recipe.settings(RankingTaskConfig).ranker
+    return RankerConfig.from_dict(ranker.to_dict() | {"base": recipe.base})
 
 
 def pairs_of(recipe: TrainRecipe) -> PairsRecipe:
-    """What it learns from; the recipe's one corpus where nothing is said."""
-    return recipe.pairs or PairsRecipe(sources=((recipe.data.corpus, 0),))
+    """The replies that are learned from; all of data.corpus where `pairs` is left out."""
+    return recipe.settings(RankingTaskConfig).pairs or PairsRecipe(sources=((recipe.data.corpus, 0),))
 
 
 def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
@@ -239,14 +234,14 @@ def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
     everyone, sources = recipe.learn == "all", pairs_of(recipe).sources
     if recipe.data.path and len(sources) > 1:
         raise RecipeError(
-            "data.path is one place, but pairs.sources names several corpora.",
+            "data.path is one folder, but pairs.sources names several corpora.",
             "Put them into one data folder and set LISTENWELL_DATA.",
         )
     return [(Source(name, recipe.data.path, everyone), count) for name, count in sources]
 
 
-def begin_from(ranker: RankingModel, saved: Checkpoint) -> None:
-    """Give a ranker the weights of a trained one, of its kind or another; new layers begin anew."""
+def start_from(ranker: RankingModel, saved: Checkpoint) -> None:
+    """Give a ranker the weights of a trained one, of its kind or another; new layers keep theirs."""
     config = RankerConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
     if (config.base, config.body) != (ranker.config.base, ranker.config.body):
         raise RecipeError(f"{saved.folder} has another base or body than the recipe.", "Let them agree.")

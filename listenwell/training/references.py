@@ -38,9 +38,9 @@ def load_references(file: Path, key: str) -> Mapping[str, np.ndarray] | None:
         return None
 
 
-def save_references(file: Path, key: str, found: Mapping[str, np.ndarray]) -> None:
+def save_references(file: Path, key: str, references: Mapping[str, np.ndarray]) -> None:
     """Keep log-likelihoods, whole or not at all: each (pairs, 2) float32."""
     from safetensors.numpy import save
 
     with written_whole(file) as out:
-        out.write(save(dict(found), {_KEY: key}))
+        out.write(save(dict(references), {_KEY: key}))

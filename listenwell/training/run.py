@@ -1,6 +1,7 @@
 """A whole run: train, take the best checkpoint, measure the test split once, write the result."""
 
 from pathlib import Path
+from typing import Any
 
 from listenwell.files import hash_files
 from listenwell.results.metric_registry import units
@@ -26,6 +27,7 @@ def train(recipe: TrainRecipe) -> Path:
         metrics["train_tokens_per_second"] = trainer.progress.tokens / max(1e-9, trainer.progress.seconds)
         metrics["train_seconds"] = trainer.progress.seconds
         metrics |= {f"valid_{name}": value for name, value in valid.items() if name == recipe.metric}
+        surroundings: dict[str, Any] = environment()
         result = Result(
             task=task.table,
             system=recipe.output.name,
@@ -38,7 +40,7 @@ def train(recipe: TrainRecipe) -> Path:
             conditions=tuple(_conditions(recipe, trainer).items()),
             seed=recipe.seed,
             checkpoint=hash_files([best.folder / name for name in best.sums]),
-            **environment(),  # type: ignore[arg-type]
+            **surroundings,
         )
         write_result(result, recipe.output / "result.json")
     trainer.processes.wait()

@@ -20,7 +20,7 @@ class Task(Protocol):
     metrics: tuple[str, ...]
     """The metrics of `measure` that a best checkpoint can be chosen by; smaller is better."""
     table: str
-    """The ledger's table its results belong to, such as "perplexity"."""
+    """The results' task, such as "perplexity"."""
     counted: str
     """The figure of `measure` that says how many items were measured, such as "replies"."""
     corpus: str
@@ -33,12 +33,12 @@ class Task(Protocol):
         """Load the base model and encode the training data."""
         ...
 
-    def pieces(self) -> Sequence[Any]:
-        """The training data: sequences of the kind `Piece`."""
+    def examples(self) -> Sequence[Any]:
+        """The training data: of the protocol `TrainingExample`."""
         ...
 
-    def collate(self, pieces: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int) -> Any:  # noqa: ANN401
-        """A `Batch` of rows of piece numbers, filled up to `height` rows with padding."""
+    def collate(self, examples: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int) -> Any:  # noqa: ANN401
+        """A `Batch` of rows of example numbers, filled up to `height` rows with padding."""
         ...
 
     def loss_sum(self, batch: Any) -> "torch.Tensor":  # noqa: ANN401

@@ -47,17 +47,17 @@ def collate(
     sequences: Sequence[Encoded], rows: Sequence[Sequence[int]], width: int, height: int = 0
 ) -> TokenBatch:
     """Rows of sequence numbers as one batch; rows of padding fill up to `height`."""
-    laid = pack_rows(sequences, rows, width, height)
+    packed = pack_rows(sequences, rows, width, height)
     chosen = [sequences[index] for row in rows for index in row]
     empty = np.zeros(0, np.int64)
-    # A token is predicted one place before it.
+    # A token is predicted at the position before it.
     sources = [
         start + np.flatnonzero(sequence.targets) - 1
-        for start, sequence in zip(laid.starts, chosen, strict=True)
+        for start, sequence in zip(packed.starts, chosen, strict=True)
     ]
     labels = [sequence.tokens[sequence.targets] for sequence in chosen]
     return TokenBatch(
-        **vars(laid),
+        **vars(packed),
         sources=np.concatenate(sources or [empty]).astype(np.int64),
         labels=np.concatenate(labels or [empty]).astype(np.int64),
     )

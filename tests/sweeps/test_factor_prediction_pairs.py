@@ -5,7 +5,7 @@ import pytest
 
 from listenwell.errors import InputError
 from listenwell.results.store import Result, write_result
-from listenwell.sweeps.factor_prediction_pairs import FACTORS_FILE, factor_prediction_pairs, read_ranks
+from listenwell.sweeps.comparisons import FACTORS_FILE, factor_prediction_pairs, read_ranks
 
 BESIDE = [[1, 1, 1, 1, 0], [1, 1, 1, 4, 0], [1, 2, 1, 1, 0], [1, 1, 1, 3, 0]]
 AFTER = [[1, 1, 1, 1, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 0], [2, 1, 1, 1, 0]]
@@ -42,7 +42,7 @@ def test_a_pair_worked_by_hand(tmp_path):
         run_of(tmp_path / "c", "+CM", [[1, 1, 1, 0, 0]] * 4),
         run_of(tmp_path / "d", "CM → DA → EM", [[1, 1, 1, 1, 1]] * 4),
     )
-    beside, after = factor_prediction_pairs(SimpleNamespace(runs=runs, sweep=SimpleNamespace(seeds=(1,))))
+    beside, after = factor_prediction_pairs(SimpleNamespace(runs=runs, config=SimpleNamespace(seeds=(1,))))
     # Both are right about the mechanisms of the first two replies alone.
     assert (beside.system, dict(beside.metrics)) == (
         "CM ‖ DA",
@@ -56,7 +56,7 @@ def test_a_pair_worked_by_hand(tmp_path):
 
 def test_a_lonely_model_has_no_row(tmp_path):
     runs = (run_of(tmp_path / "b", "CM → DA", AFTER), run_of(tmp_path / "a", "CM ‖ DA", BESIDE, seed=2))
-    assert factor_prediction_pairs(SimpleNamespace(runs=runs, sweep=SimpleNamespace(seeds=(1,)))) == []
+    assert factor_prediction_pairs(SimpleNamespace(runs=runs, config=SimpleNamespace(seeds=(1,)))) == []
 
 
 def test_a_damaged_file_is_a_clear_error(tmp_path):

@@ -13,104 +13,104 @@ from listenwell.errors import InputError, RecipeError, UnknownNameError
 from listenwell.files import slug
 from listenwell.recipe import read_recipe, write_recipe
 from listenwell.results.store import read_result
-from listenwell.sweeps.grid import Run, choose, merged, read_plans
+from listenwell.sweeps.grid import SweepRun, merged, read_sweeps, select
 from listenwell.sweeps.jobs import Job, log_end, run_jobs, threads_each
-from listenwell.sweeps.run import Outcome, main_figure, run_all, seed_list
+from listenwell.sweeps.run import Outcome, main_metric, run_all, seed_list
 from listenwell.training.recipe import TrainRecipe
-from tests.training.study_helpers import (
+from listenwell.training.task_configs import FastTextTaskConfig
+from tests.sweeps.sweep_helpers import (
     FAILS_ON_FOUR,
     ROOT,
     SUCCEEDS,
     SWEEP,
     finish,
     quick_job,
-    write_study,
+    write_sweep,
 )
 
 
 @pytest.fixture
-def plan(tmp_path):
-    (plan,) = read_plans([write_study(tmp_path / "studies")], tmp_path / "runs")
-    return plan
+def sweep(tmp_path):
+    (read,) = read_sweeps([write_sweep(tmp_path / "sweeps")], tmp_path / "runs")
+    return read
 
 
 def program(text, log):
     return Job((sys.executable, "-c", text), log)
 
 
-def test_rows_are_the_base_with_what_differs_and_seeds_come_first(plan, tmp_path):
-    assert [(run.row, run.seed) for run in plan.runs] == [
+def test_rows_are_the_base_with_what_differs_and_seeds_come_first(sweep, tmp_path):
+    assert [(run.row, run.seed) for run in sweep.runs] == [
         ("4 numbers", 1),
         ("8 numbers", 1),
         ("4 numbers", 2),
         ("8 numbers", 2),
     ]
-    base = read_recipe(TrainRecipe, plan.file.parent / "base.yaml")
-    four, eight = plan.runs[2].recipe, plan.runs[1].recipe
+    base = read_recipe(TrainRecipe, sweep.file.parent / "base.yaml")
+    four, eight = sweep.runs[2].recipe, sweep.runs[1].recipe
     assert eight == replace(base, output=tmp_path / "runs" / "sizes" / "8-numbers-seed1", seed=1)
     assert four == replace(
         base,
         output=tmp_path / "runs" / "sizes" / "4-numbers-seed2",
         seed=2,
-        bag=replace(base.bag, dimensions=4),
+        task=FastTextTaskConfig(replace(base.task.fasttext, dimensions=4)),
         optimizer=replace(base.optimizer, learning_rate=0.1),
     )
 
 
 def test_a_row_that_takes_long_can_have_fewer_seeds(tmp_path):
-    file = write_study(tmp_path / "studies", SWEEP.replace('"8 numbers":', '"8 numbers": {seeds: [2]}'))
-    (plan,) = read_plans([file], tmp_path / "runs")
-    assert [(run.row, run.seed) for run in plan.runs] == [
+    file = write_sweep(tmp_path / "sweeps", SWEEP.replace('"8 numbers":', '"8 numbers": {seeds: [2]}'))
+    (sweep,) = read_sweeps([file], tmp_path / "runs")
+    assert [(run.row, run.seed) for run in sweep.runs] == [
         ("4 numbers", 1),
         ("4 numbers", 2),
         ("8 numbers", 2),
     ]
-    assert (plan.seeds_of("4 numbers"), plan.seeds_of("8 numbers")) == ((1, 2), (2,))
+    assert (sweep.seeds_of("4 numbers"), sweep.seeds_of("8 numbers")) == ((1, 2), (2,))
 
 
 @pytest.mark.parametrize("seeds", ["3", "[3]", "[]", "[1, x]"])
-def test_a_rows_seeds_are_some_of_the_studys(tmp_path, seeds):
-    file = write_study(
-        tmp_path / "studies", SWEEP.replace('"8 numbers":', f'"8 numbers": {{seeds: {seeds}}}')
-    )
+def test_a_rows_seeds_are_some_of_the_sweeps(tmp_path, seeds):
+    file = write_sweep(tmp_path / "sweeps", SWEEP.replace('"8 numbers":', f'"8 numbers": {{seeds: {seeds}}}'))
     with pytest.raises(RecipeError, match=r"'8 numbers': its seeds are .*some of: 1, 2"):
-        read_plans([file], tmp_path / "runs")
+        read_sweeps([file], tmp_path / "runs")
 
 
 def test_a_row_can_name_its_own_recipe(tmp_path):
-    file = write_study(tmp_path, SWEEP + '  "other": {recipe: sub/other.yaml, epochs: 2}\n')
+    file = write_sweep(tmp_path, SWEEP + '  "other": {recipe: sub/other.yaml, epochs: 2}\n')
     other = read_recipe(TrainRecipe, tmp_path / "base.yaml")
     write_recipe(replace(other, dropout=0.5, epochs=7.0), tmp_path / "sub" / "other.yaml")
-    (plan,) = read_plans([file])
-    (run, _) = plan.chosen(["other"])
+    (sweep,) = read_sweeps([file])
+    (run, _) = sweep.select(["other"])
     assert (run.recipe.dropout, run.recipe.epochs) == (0.5, 2.0)
     assert run.recipe.output == Path("runs/sizes/other-seed1")
 
 
-def test_a_rehearsal_has_a_folder_of_its_own(plan, tmp_path):
-    (rehearsal,) = read_plans([plan.file], tmp_path / "runs", limit=5)
+def test_a_rehearsal_has_a_folder_of_its_own(sweep, tmp_path):
+    (rehearsal,) = read_sweeps([sweep.file], tmp_path / "runs", limit=5)
     assert [run.recipe.data.limit for run in rehearsal.runs] == [5] * 4
     assert rehearsal.runs[0].recipe.output == tmp_path / "runs" / "sizes-limit5" / "4-numbers-seed1"
-    assert plan.runs[0].recipe.data.limit is None
+    assert sweep.runs[0].recipe.data.limit is None
 
 
 def test_settings_are_changed_one_by_one_and_free_names_are_taken_whole():
     base = {
         "output": "x",
+        "model": "classifier",
         "epochs": 3.0,
         "lora": {"rank": 4},
         "data": {"corpus": "newsgroups", "limit": 5},
         "classifier": {"heads": ["act"], "repeat": {"a": 1, "b": 2}, "limit": 64},
     }
     kept = json.dumps(base)
-    changes = {"data": {"limit": None}, "classifier": {"repeat": {"c": 3}}, "lora": None, "bag": {"least": 1}}
+    changes = {"data": {"limit": None}, "classifier": {"repeat": {"c": 3}}, "lora": None}
     assert merged(base, changes, TrainRecipe) == {
         "output": "x",
+        "model": "classifier",
         "epochs": 3.0,
         "lora": None,
         "data": {"corpus": "newsgroups", "limit": None},
         "classifier": {"heads": ["act"], "repeat": {"c": 3}, "limit": 64},
-        "bag": {"least": 1},
     }
     assert merged({"lora": None}, {"lora": {"rank": 8}}, TrainRecipe) == {"lora": {"rank": 8}}
     assert json.dumps(base) == kept
@@ -125,9 +125,9 @@ def test_names_become_parts_of_file_names():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("dimensions: 4", "dimension: 4", r"study\.yaml, row '4 numbers': bag has no field 'dimension'"),
-        ("dimensions: 4", "dimensions: 0", r"row '4 numbers': bag\.dimensions is 0"),
-        ("bag: {dimensions: 4}", "ranker: {turns: 0}", r"row '4 numbers': ranker\.turns is 0"),
+        ("dimensions: 4", "dimension: 4", r"sweep\.yaml, row '4 numbers': fasttext has no field 'dimension'"),
+        ("dimensions: 4", "dimensions: 0", r"row '4 numbers': fasttext\.dimensions is 0"),
+        ("bag: {dimensions: 4}", "ranker: {turns: 0}", "row '4 numbers': TrainRecipe has no field 'ranker'"),
         ("bag: {dimensions: 4}", "seed: 3", "row '4 numbers': It sets 'seed'"),
         ("bag: {dimensions: 4}", "output: x", "row '4 numbers': It sets 'output'"),
         ("bag: {dimensions: 4}", "recipe: none.yaml", "row '4 numbers': Cannot read the recipe"),
@@ -140,32 +140,32 @@ def test_names_become_parts_of_file_names():
         ('"8 numbers":', '"8 numbers": 3', r"runs\.8 numbers must be"),
     ],
 )
-def test_what_is_wrong_with_a_study_is_named(tmp_path, old, new, message):
+def test_what_is_wrong_with_a_sweep_is_named(tmp_path, old, new, message):
     assert old in SWEEP
     with pytest.raises(RecipeError, match=message):
-        read_plans([write_study(tmp_path, SWEEP.replace(old, new))])
+        read_sweeps([write_sweep(tmp_path, SWEEP.replace(old, new))])
 
 
-def test_two_studies_of_one_name_are_an_error(plan):
-    with pytest.raises(InputError, match="Two studies are named 'sizes'"):
-        read_plans([plan.file, plan.file])
+def test_two_sweeps_of_one_name_are_an_error(sweep):
+    with pytest.raises(InputError, match="Two sweeps are named 'sizes'"):
+        read_sweeps([sweep.file, sweep.file])
 
 
-def test_rows_and_seeds_are_chosen_by_name(plan):
-    assert choose([plan]) == list(plan.runs)
-    assert choose([plan], ["8 numbers"], [2]) == [plan.runs[3]]
+def test_rows_and_seeds_are_chosen_by_name(sweep):
+    assert select([sweep]) == list(sweep.runs)
+    assert select([sweep], ["8 numbers"], [2]) == [sweep.runs[3]]
     with pytest.raises(UnknownNameError, match=r"no row named '8 number'.*'8 numbers'"):
-        choose([plan], ["8 number"])
+        select([sweep], ["8 number"])
     with pytest.raises(InputError, match="sizes has no seed 7"):
-        choose([plan], (), [1, 7])
+        select([sweep], (), [1, 7])
     assert seed_list("1, 2,3") == (1, 2, 3)
     for wrong in ("", "1;2", "-1", "x"):
         with pytest.raises(InputError, match="1,2,3"):
             seed_list(wrong)
 
 
-def test_a_result_of_another_recipe_is_not_taken_for_this_one(plan):
-    run = plan.runs[0]
+def test_a_result_of_another_recipe_is_not_taken_for_this_one(sweep):
+    run = sweep.runs[0]
     assert not run.is_finished()
     finish(run, 50.0)
     assert run.is_finished()
@@ -178,11 +178,11 @@ def test_a_result_of_another_recipe_is_not_taken_for_this_one(plan):
         run.is_finished()
 
 
-def test_finished_runs_are_not_run_again_and_a_failure_stops_no_other(plan, monkeypatch):
-    monkeypatch.setattr(Run, "job", quick_job(FAILS_ON_FOUR))
-    finish(plan.runs[2], 70.0)
+def test_finished_runs_are_not_run_again_and_a_failure_stops_no_other(sweep, monkeypatch):
+    monkeypatch.setattr(SweepRun, "job", quick_job(FAILS_ON_FOUR))
+    finish(sweep.runs[2], 70.0)
     said, counted = [], []
-    outcome = run_all(plan.runs, 1, None, said.append, counted.append)
+    outcome = run_all(sweep.runs, 1, None, said.append, counted.append)
     assert outcome == Outcome(finished=3, failed=1)
     assert outcome.code == 1 and str(outcome) == "3 finished, 1 failed: the same command goes on"
     assert sum(counted) == 4
@@ -191,27 +191,27 @@ def test_finished_runs_are_not_run_again_and_a_failure_stops_no_other(plan, monk
     assert said[1].endswith("log:\n    no room  [2J here")
     assert re.fullmatch(r"\[2/4\] sizes: 8 numbers, seed 1: accuracy 10\.00, \d+ s", said[2])
     assert re.fullmatch(r"\[3/4\] sizes: 8 numbers, seed 2: accuracy 20\.00, \d+ s", said[3])
-    assert read_result(plan.runs[2].result).metric("accuracy") == 70.0
-    monkeypatch.setattr(Run, "job", quick_job(SUCCEEDS))
+    assert read_result(sweep.runs[2].result).metric("accuracy") == 70.0
+    monkeypatch.setattr(SweepRun, "job", quick_job(SUCCEEDS))
     said.clear()
-    assert run_all(plan.runs, 2, None, said.append) == Outcome(finished=4)
+    assert run_all(sweep.runs, 2, None, said.append) == Outcome(finished=4)
     assert said[0] == "3 of 4 runs are finished already" and len(said) == 2
 
 
-def test_a_run_without_a_result_failed(plan, monkeypatch):
-    monkeypatch.setattr(Run, "job", quick_job("pass"))
+def test_a_run_without_a_result_failed(sweep, monkeypatch):
+    monkeypatch.setattr(SweepRun, "job", quick_job("pass"))
     said = []
-    assert run_all(plan.runs[:1], 1, None, said.append) == Outcome(failed=1)
+    assert run_all(sweep.runs[:1], 1, None, said.append) == Outcome(failed=1)
     assert "failed without a result" in said[0]
 
 
-def test_when_the_time_is_up_runs_are_stopped_and_said_so(plan, monkeypatch):
-    monkeypatch.setattr(Run, "job", quick_job("import time; time.sleep(60)"))
+def test_when_the_time_is_up_runs_are_stopped_and_said_so(sweep, monkeypatch):
+    monkeypatch.setattr(SweepRun, "job", quick_job("import time; time.sleep(60)"))
     said = []
-    outcome = run_all(plan.runs, 3, 0.5, said.append)
+    outcome = run_all(sweep.runs, 3, 0.5, said.append)
     assert outcome == Outcome(stopped=3, left=1) and outcome.code == 3
     assert [line.endswith("the time is up") for line in said] == [True] * 3
-    assert "3 stopped and 1 not begun" in str(outcome)
+    assert "3 stopped and 1 not started" in str(outcome)
 
 
 def test_so_many_jobs_run_at_a_time_and_no_more(tmp_path):
@@ -260,7 +260,7 @@ def test_who_stops_listening_stops_the_programs(tmp_path):
 
 
 def test_a_program_that_will_not_end_is_made_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("listenwell.sweeps.jobs._PATIENCE", 0.3)
+    monkeypatch.setattr("listenwell.sweeps.jobs._GRACE", 0.3)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     (ended,) = run_jobs([program(deaf, tmp_path / "deaf.log")], 1, 1.0)
     assert ended.code is None
@@ -283,59 +283,46 @@ def test_several_share_the_cores(monkeypatch):
     assert threads_each(3, {"OMP_NUM_THREADS": "5"}) == {}
 
 
-def test_the_main_figure_is_the_first_that_has_a_column(plan):
-    run = plan.runs[0]
+def test_the_main_metric_is_the_first_that_has_a_column(sweep):
+    run = sweep.runs[0]
     finish(run, 1.0, metrics=(("train_seconds", 3.0), ("R@10", 80.0), ("R@1", 45.125), ("length", 9.0)))
-    assert main_figure(run.result) == "R@1 45.12"
+    assert main_metric(run.result) == "R@1 45.12"
     finish(run, 1.0, metrics=(("train_seconds", 3.0),))
-    assert main_figure(run.result) == "no figure"
+    assert main_metric(run.result) == "no metric"
 
 
-def test_the_bare_command_trains_and_goes_on(tmp_path):
+def test_another_task_leaves_out_the_sections_of_the_old_one():
+    base = {"output": "x", "model": "fasttext", "fasttext": {"dimensions": 4}, "epochs": 2.0}
+    assert merged(base, {"model": "planned", "speaker": {"emotions": False}}, TrainRecipe) == {
+        "output": "x",
+        "model": "planned",
+        "epochs": 2.0,
+        "planning": {"emotions": False},
+    }
+
+
+def test_a_sweep_trains_and_goes_on(tmp_path):
     text = SWEEP.replace("runs:", 'runs:\n  "bad": {data: {path: nowhere}}')
-    file = write_study(tmp_path, text.replace("8 numbers", "8 numbers at once"))
-    command = [
-        sys.executable,
-        "-m",
-        "listenwell.sweeps.run",
-        str(file),
-        "--parallel",
-        "2",
-        "--seeds",
-        "1",
-    ]
-    command += ["--root", str(tmp_path / "runs"), "--limit", "11"]
-
-    def run(*more):
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        return subprocess.run(
-            [*command, *more], capture_output=True, text=True, timeout=100, check=False, env=environment,
-            cwd=tmp_path,
-        )  # fmt: skip
-
-    done = run("--only", "4 numbers", "bad")
-    assert done.returncode == 1 and done.stderr == ""
-    assert "sizes: bad, seed 1: failed with exit code 1" in done.stdout
-    assert "newsgroups is not here" in done.stdout
-    assert re.search(r"\[1/2\] sizes: 4 numbers, seed 1: accuracy \d", done.stdout)
-    assert done.stdout.splitlines()[-1] == "study: 1 finished, 1 failed: the same command goes on"
+    file = write_sweep(tmp_path, text.replace("8 numbers", "8 numbers at once"))
+    (sweep,) = read_sweeps([file], tmp_path / "runs", limit=11)
+    lines = []
+    outcome = run_all(select([sweep], ["4 numbers", "bad"], [1]), 2, None, lines.append)
+    assert outcome == Outcome(finished=1, failed=1)
+    printed = "\n".join(lines)
+    assert "sizes: bad, seed 1: failed with exit code 1" in printed
+    assert "newsgroups is not here" in printed
+    assert re.search(r"\[1/2\] sizes: 4 numbers, seed 1: accuracy \d", printed)
     folder = tmp_path / "runs" / "sizes-limit11" / "4-numbers-seed1"
     result = read_result(folder / "result.json")
-    assert (result.task, result.seed, dict(result.conditions)["vectors"]) == (
-        "topic",
-        1,
-        "4 dimensions, 16 bits",
-    )
+    assert (result.task, result.seed) == ("topic", 1)
+    assert dict(result.conditions)["vectors"] == "4 dimensions, 16 bits"
     assert "finished" in folder.with_name("4-numbers-seed1.log").read_text()
-    again = run("--only", "4 numbers")
-    assert again.returncode == 0
-    assert again.stdout.splitlines() == ["1 of 1 runs are finished already", "study: 1 finished"]
-    wrong = run("--only", "5 numbers")
-    assert wrong.returncode == 1
-    assert wrong.stderr.startswith("listenwell: There is no row named '5 numbers'. Did you mean")
+    lines.clear()
+    assert run_all(select([sweep], ["4 numbers"], [1]), 2, None, lines.append) == Outcome(finished=1)
+    assert lines == ["1 of 1 runs are finished already"]
 
 
-def test_neither_running_nor_planning_a_study_needs_torch():
+def test_neither_running_nor_planning_a_sweep_needs_torch():
     check = (
         "import sys, listenwell.sweeps.run\nassert not {'torch', 'numpy', 'typer', 'rich'} & set(sys.modules)"
     )

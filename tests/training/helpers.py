@@ -1,7 +1,7 @@
 """A corpus of invented talks, a recipe that trains the tiny model on it in a second, and runs broken off."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 import torch
@@ -9,6 +9,7 @@ from safetensors.torch import load_file
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import InputError
+from listenwell.training import TASK_CONFIGS
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, DataRecipe, OptimizerRecipe, TrainRecipe
 
@@ -36,6 +37,16 @@ def write_corpus(folder, train=24, valid=8, test=6):
     return folder
 
 
+def with_changes(recipe, **changes):
+    """The recipe with other settings, those of its task too; a new task keeps the settings that it has."""
+    own = {field.name for field in fields(TrainRecipe)}
+    config = TASK_CONFIGS.load(changes.get("model", recipe.model))
+    before = {field.name: getattr(recipe.task, field.name) for field in fields(recipe.task)}
+    settings = before | {name: value for name, value in changes.items() if name not in own}
+    task = config(**{field.name: settings[field.name] for field in fields(config) if field.name in settings})
+    return replace(recipe, **{name: value for name, value in changes.items() if name in own}, task=task)
+
+
 def tiny_recipe(output, corpus, weights, **changes):
     recipe = TrainRecipe(
         output=output,
@@ -47,7 +58,7 @@ def tiny_recipe(output, corpus, weights, **changes):
         batches=BatchRecipe("packed", 1024, 256),
         optimizer=OptimizerRecipe(learning_rate=5e-3),
     )
-    return replace(recipe, **changes)
+    return with_changes(recipe, **changes)
 
 
 def resumed_at(recipe, folder, task, monkeypatch, measuring):

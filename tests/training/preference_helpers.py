@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 from listenwell.generators.plans import plan_of
-from listenwell.training.preference_pairs import Pair
 from listenwell.training.loop import Trainer
-from listenwell.training.recipe import LoraRecipe, OptimizerRecipe, PairsRecipe, PreferenceRecipe
-from tests.training.helpers import tiny_recipe
+from listenwell.training.preference_pairs import Pair
+from listenwell.training.recipe import LoraRecipe, OptimizerRecipe
+from listenwell.training.task_configs import PairsRecipe, PreferenceRecipe
+from tests.training.helpers import tiny_recipe, with_changes
 from tests.training.test_planned import annotated
 
 LORA = LoraRecipe(rank=4, alpha=8, dropout=0.0)
@@ -35,7 +36,7 @@ def make_home(folder, llama):
     return folder
 
 
-def preference_recipe(output, home, llama, model="preferred"):
+def preference_recipe(output, home, llama, model="preference"):
     """To go on from that generator with those pairs."""
     return tiny_recipe(
         output,
@@ -52,4 +53,4 @@ def preference_recipe(output, home, llama, model="preferred"):
 
 def changed(recipe, **changes):
     """The same with other settings of preferences."""
-    return replace(recipe, preference=replace(recipe.preference, **changes))
+    return with_changes(recipe, preference=replace(recipe.task.preference, **changes))

@@ -1,16 +1,15 @@
 """Rankers that learn from ten invented talks in a second."""
 
-from dataclasses import replace
-
 import torch
 
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.rankers.config import RankerConfig
-from listenwell.training.rankers import RankTask
+from listenwell.training.rankers import RankingTask
 from listenwell.training.recipe import BatchRecipe, DataRecipe, OptimizerRecipe, TrainRecipe
+from listenwell.training.task_configs import RankingTaskConfig
 from tests.rankers.tiny_rankers import SHORT
 from tests.tiny import ENCODER
-from tests.training.helpers import THINGS
+from tests.training.helpers import THINGS, with_changes
 
 CPU = torch.device("cpu")
 VERBS = ["found", "lost", "sold", "saw", "missed", "painted", "bought", "left", "heard", "drew", "met", "won"]
@@ -50,10 +49,10 @@ def recipe_of(folder, ranker=None, counts=(10, 10, 10), **changes):
         data=DataRecipe("jsonl", corpus, test="test"),
         batches=BatchRecipe("examples", examples=5),
         optimizer=OptimizerRecipe(learning_rate=1e-2, weight_decay=0.0),
-        ranker=RankerConfig(**({"model": "bi"} | SHORT | (ranker or {}))),
+        task=RankingTaskConfig(RankerConfig(**({"model": "bi"} | SHORT | (ranker or {})))),
     )
-    return replace(recipe, **changes)
+    return with_changes(recipe, **changes)
 
 
 def task_of(folder, ranker=None, **changes):
-    return RankTask.prepare(recipe_of(folder, ranker, **changes), CPU)
+    return RankingTask.prepare(recipe_of(folder, ranker, **changes), CPU)

@@ -8,7 +8,8 @@ from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import RecipeError
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.batching import Epoch
-from listenwell.training.causal import CausalTask, encode_dialogue
+from listenwell.training.causal import CausalTask, DialogueData, encode_dialogue
+from listenwell.training.generator_task import CausalObjective
 from listenwell.training.recipe import BatchRecipe, DataRecipe
 from tests.tiny import tiny_tokenizer
 from tests.training.helpers import talks, tiny_recipe, write_corpus
@@ -62,7 +63,7 @@ def loss_of(task, batching, tokens, accumulate=1):
     recipe = BatchRecipe(batching, tokens, 256, accumulate)
     task.model.eval()
     with torch.no_grad():
-        steps = Epoch(task.pieces(), task.collate, recipe, 3, 0).steps()
+        steps = Epoch(task.examples(), task.collate, recipe, 3, 0).steps()
         return sum(float(task.loss_sum(batch)) for step in steps for batch in step.batches)
 
 
@@ -76,7 +77,7 @@ def test_the_loss_is_the_same_however_sequences_are_batched(task):
 def test_the_loss_is_that_of_the_plain_model(task):
     task.model.eval()
     expected = 0.0
-    for encoded in task.pieces():
+    for encoded in task.examples():
         tokens = torch.tensor(encoded.tokens[None].astype(np.int64))
         labels = torch.where(torch.tensor(encoded.targets), tokens[0], -100)[None]
         with torch.no_grad():
@@ -85,9 +86,9 @@ def test_the_loss_is_that_of_the_plain_model(task):
 
 
 def test_validation_does_not_depend_on_how_training_is_batched(task):
-    other = CausalTask(
-        task.model, task.vocabulary, replace(task.recipe, batches=BatchRecipe("bucketed", 512, 128)), CPU
-    )
+    recipe = replace(task.recipe, batches=BatchRecipe("bucketed", 512, 128))
+    data = DialogueData(task.vocabulary, recipe)
+    other = CausalTask(task.generator, data, CausalObjective(task.generator), recipe)
     assert other.measure("valid") == pytest.approx(task.measure("valid"), rel=1e-5)
 
 
@@ -103,7 +104,7 @@ def test_the_three_units_of_perplexity_agree(task):
 
 
 def test_dropout_acts_in_training_and_not_in_measuring(task):
-    (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
+    (step, *_) = Epoch(task.examples(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
     assert float(task.loss_sum(step.batches[0])) != float(task.loss_sum(step.batches[0]))
     assert task.measure("valid") == task.measure("valid")
@@ -144,11 +145,11 @@ def test_a_share_of_the_replies_is_learned_alone_too(tiny_llama, tmp_path, learn
         return CausalTask.prepare(recipe, CPU)
 
     def learned(given):
-        return [VOCABULARY.decode(targets_of(piece)[0]) for piece in given.pieces()[60:]]
+        return [VOCABULARY.decode(targets_of(piece)[0]) for piece in given.examples()[60:]]
 
     plain, every = task(0.0), task(1.0)
-    assert len(plain.pieces()) == 60 and learned(every) == replies
-    for one, other in zip(plain.pieces(), every.pieces(), strict=False):
+    assert len(plain.examples()) == 60 and learned(every) == replies
+    for one, other in zip(plain.examples(), every.examples(), strict=False):
         assert one.tokens.tolist() == other.tokens.tolist()
     some = learned(task(0.3))
     assert 0.15 * len(replies) < len(some) < 0.45 * len(replies)
@@ -161,5 +162,5 @@ def test_a_share_of_the_replies_is_learned_alone_too(tiny_llama, tmp_path, learn
 
 @pytest.mark.parametrize("alone", [-0.1, 1.5])
 def test_a_share_is_between_nothing_and_all(tiny_llama, tmp_path, alone):
-    with pytest.raises(RecipeError, match=f"alone is {alone}"):
+    with pytest.raises(RecipeError, match=f"unconditional is {alone}"):
         tiny_recipe(tmp_path / "run", tmp_path, tiny_llama, unconditional=alone)

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,11 @@ from listenwell.training import classifier as module
 from listenwell.training.batching import Epoch
 from listenwell.training.classifier import ClassifierTask, right_share
 from listenwell.training.loop import Trainer
-from listenwell.training.recipe import BatchRecipe, ClassifierRecipe, DataRecipe, LoraRecipe, TrainRecipe
+from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, TrainRecipe
 from listenwell.training.run import train
-from tests.training.ear_helpers import ACT_TEXTS, CPU, loss_of, opinions, recipe_of, task_of
-from tests.training.helpers import resumed_at
+from listenwell.training.task_configs import ClassifierRecipe
+from tests.training.classifier_helpers import ACT_TEXTS, CPU, loss_of, opinions, recipe_of, task_of
+from tests.training.helpers import resumed_at, with_changes
 
 pytestmark = pytest.mark.usefixtures("samples", "installed_encoder")
 ROOT = Path(__file__).parents[2]
@@ -31,7 +31,7 @@ def test_it_can_overfit_ten_texts(tmp_path, lora):
     changes = {"lora": lora, "epochs": 60, "validate_every": 20, "metric": "error"}
     recipe = recipe_of(tmp_path / "run", changes=changes)
     trainer = Trainer(recipe)
-    assert len(trainer.task.pieces()) == ACT_TEXTS
+    assert len(trainer.task.examples()) == ACT_TEXTS
     trained = {name for name, p in trainer.task.model.named_parameters() if p.requires_grad}
     assert {"heads.act.weight", "heads.act.bias"} <= trained
     assert all("lora_" in name for name in trained if name.startswith("encoder.")) == (lora is not None)
@@ -64,14 +64,14 @@ def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypat
 def test_pieces_are_the_texts_of_every_source_that_the_heads_know(tmp_path):
     task = task_of(tmp_path, "tone", "emotion", repeat=(("situations", 3),))
     # 2 situations three times, 4 contexts, and 3 of 4 comments have one tone.
-    assert len(task.pieces()) == 6 + 4 + 3
-    assert task.pieces()[0] is task.pieces()[1] is task.pieces()[2]
-    assert [set(piece.targets) for piece in task.pieces()] == [{"emotion"}] * 10 + [{"tone"}] * 3
+    assert len(task.examples()) == 6 + 4 + 3
+    assert task.examples()[0] is task.examples()[1] is task.examples()[2]
+    assert [set(piece.targets) for piece in task.examples()] == [{"emotion"}] * 10 + [{"tone"}] * 3
     assert task.corpus == "empathetic_dialogues + empathetic_dialogues_labels + goemotions"
-    (grateful,) = np.flatnonzero(task.pieces()[0].targets["emotion"])
+    (grateful,) = np.flatnonzero(task.examples()[0].targets["emotion"])
     assert HEADS["emotion"].labels[int(grateful)] == "grateful"
-    assert task.pieces()[0].targets["emotion"].sum() == 1
-    both = task_of(tmp_path, "goemotions", "tone").pieces()
+    assert task.examples()[0].targets["emotion"].sum() == 1
+    both = task_of(tmp_path, "goemotions", "tone").examples()
     assert [piece.targets["goemotions"].sum() for piece in both] == [1, 2, 1, 1]
     assert [set(piece.targets) for piece in both].count({"goemotions"}) == 1
 
@@ -112,7 +112,7 @@ def test_the_loss_is_the_same_however_texts_are_batched(tmp_path):
 def test_words_that_show_a_level_are_learned(tmp_path):
     task = task_of(tmp_path, *MECHANISMS, words=1.0)
     assert task.model.config.marked == MECHANISMS.labels
-    first, second, third = task.pieces()
+    first, second, third = task.examples()
     begin, end = first.last
     words = {head: first.marks[begin:end, n].tolist() for n, head in enumerate(MECHANISMS)}
     text = task.vocabulary.encode("That must sting, I am sorry.")
@@ -130,7 +130,7 @@ def test_words_that_show_a_level_are_learned(tmp_path):
     assert loss_of(task, BatchRecipe("packed", 1024, 64)) == pytest.approx(wanted, rel=1e-5)
     plain = task_of(tmp_path, *MECHANISMS)
     opinions(plain)
-    assert plain.pieces()[0].marks is None
+    assert plain.examples()[0].marks is None
     assert loss_of(plain, BatchRecipe("packed", 1024, 64)) == pytest.approx(9 * np.log(3), rel=1e-5)
     assert third.marks.shape == (len(third), 3)
 
@@ -177,7 +177,7 @@ def test_temperatures_are_fitted_on_valid_and_never_on_test(tmp_path):
 
 def test_dropout_acts_in_training_and_not_in_measuring(tmp_path):
     task = task_of(tmp_path, "act", dropout=0.5, changes={"dropout": 0.5})
-    (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
+    (step, *_) = Epoch(task.examples(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
     first, second = (task.loss_sum(step.batches[0]).item() for _ in range(2))
     assert first != second
@@ -207,7 +207,7 @@ def test_own_data_is_read_where_the_recipe_says(tmp_path):
     for name in ("train", "dev", "test"):
         (folder / f"{name}.tsv").write_text("So glad!\t17\tx1\nSo sad!\t25\tx2\n")
     task = task_of(tmp_path, "tone", paths=(("comments", folder),))
-    assert len(task.pieces()) == 2
+    assert len(task.examples()) == 2
     assert {file.parent for file in task.data_files()} == {folder}
     assert task.measure("test")["texts"] == 2
     with pytest.raises(UnknownNameError, match=r"no source named 'comment'. Did you mean 'comments'"):
@@ -238,14 +238,12 @@ def test_right_answers_worked_by_hand():
 
 def test_what_cannot_be_learned_is_a_clear_error(tmp_path, monkeypatch):
     recipe = recipe_of(tmp_path / "run")
-    with pytest.raises(RecipeError, match=r"says nothing of it.*ear: heads"):
-        ClassifierTask.prepare(replace(recipe, classifier=None), CPU)
     with pytest.raises(InputError, match="no head 'mood'"):
         task_of(tmp_path, "mood")
     with pytest.raises(RecipeError, match=r"holds no labelled text.*limit"):
-        task_of(tmp_path, "act", changes={"data": DataRecipe(limit=0)}).pieces()
+        task_of(tmp_path, "act", changes={"data": DataRecipe(limit=0)}).examples()
     with pytest.raises(InputError, match="no metric 'accuracy'"):
-        Trainer(replace(recipe, metric="accuracy"))
+        Trainer(with_changes(recipe, metric="accuracy"))
     monkeypatch.setenv("LISTENWELL_DATA", str(tmp_path))
     monkeypatch.setattr(module, "load_encoder", lambda *rest: pytest.fail("minutes were spent"))
     with pytest.raises(CorpusError, match="corpus download empathetic_intents"):
@@ -269,7 +267,7 @@ def test_a_wrong_number_in_the_recipe_is_named(wrong, message):
 
 
 def test_a_text_must_fit_into_a_row(tmp_path):
-    with pytest.raises(RecipeError, match=r"ear\.limit is 128.*a row has 64.*row_tokens"):
+    with pytest.raises(RecipeError, match=r"classifier\.limit is 128.*a row has 64.*row_tokens"):
         recipe_of(tmp_path / "run", limit=128)
 
 
@@ -278,8 +276,8 @@ def test_a_text_must_fit_into_a_row(tmp_path):
 )
 def test_the_recipes_in_the_repository_are_read(file):
     recipe = read_recipe(TrainRecipe, file)
-    assert recipe.model == "classifier" and recipe.classifier
-    assert set(recipe.classifier.heads) <= set(HEADS)
-    assert set(dict(recipe.classifier.weights)) <= set(HEADS) and set(dict(recipe.classifier.repeat)) <= set(
-        SOURCES
-    )
+    assert recipe.model == "classifier" and recipe.task.classifier
+    assert set(recipe.task.classifier.heads) <= set(HEADS)
+    assert set(dict(recipe.task.classifier.weights)) <= set(HEADS) and set(
+        dict(recipe.task.classifier.repeat)
+    ) <= set(SOURCES)

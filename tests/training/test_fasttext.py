@@ -14,9 +14,10 @@ from listenwell.recipe import read_recipe
 from listenwell.results.store import read_result
 from listenwell.training.batching import Epoch
 from listenwell.training.fasttext import FastTextTask
-from listenwell.training.recipe import BatchRecipe, DataRecipe, FastTextRecipe, LoraRecipe, TrainRecipe
+from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, TrainRecipe
 from listenwell.training.run import train
-from tests.training.helpers import resumed_at
+from listenwell.training.task_configs import FastTextRecipe
+from tests.training.helpers import resumed_at, with_changes
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = ROOT / "tests" / "data"
@@ -27,7 +28,7 @@ TRAIN_POSTS = 11
 def topic_recipe(output, **changes):
     recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "fasttext_topic.yaml")
     data = replace(recipe.data, path=SAMPLES / "newsgroups")
-    return replace(recipe, output=output, **({"data": data} | changes))
+    return with_changes(recipe, output=output, **({"data": data} | changes))
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def scattered(task):
 
 
 def loss_of(task, recipe, part_tokens=None):
-    steps = list(Epoch(task.pieces(), task.collate, recipe, 3, 0).steps(part_tokens=part_tokens))
+    steps = list(Epoch(task.examples(), task.collate, recipe, 3, 0).steps(part_tokens=part_tokens))
     assert sum(step.targets for step in steps) == TRAIN_POSTS
     assert sum(batch.weight for step in steps for batch in step.batches) == TRAIN_POSTS
     with torch.no_grad():
@@ -57,7 +58,7 @@ def loss_of(task, recipe, part_tokens=None):
 
 
 def test_a_piece_is_one_text_with_one_target(task):
-    pieces = task.pieces()
+    pieces = task.examples()
     assert [piece.weight for piece in pieces] == [1] * TRAIN_POSTS
     assert [NEWSGROUPS[piece.label] for piece in pieces[:3]] == [
         "comp.graphics",
@@ -80,8 +81,8 @@ def test_the_loss_is_the_same_however_texts_are_batched(task):
 
 def test_the_loss_is_that_of_the_classifier_in_numpy(task):
     scattered(task)
-    found = task.classifier().probabilities([piece.tokens for piece in task.pieces()])
-    own = [found[number, piece.label] for number, piece in enumerate(task.pieces())]
+    found = task.classifier().probabilities([piece.tokens for piece in task.examples()])
+    own = [found[number, piece.label] for number, piece in enumerate(task.examples())]
     # Weights of 16 bits have three digits.
     assert loss_of(task, task.recipe.batches) == pytest.approx(-np.log(own).sum(), rel=1e-2)
 
@@ -113,7 +114,7 @@ def test_a_known_bias_is_measured_worked_by_hand(task):
 def test_dropout_acts_in_training_and_not_in_measuring(tmp_path):
     task = FastTextTask.prepare(topic_recipe(tmp_path / "run", dropout=0.5), CPU)
     scattered(task)
-    (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
+    (step, *_) = Epoch(task.examples(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
     first, second = (task.loss_sum(step.batches[0]).item() for _ in range(2))
     assert first != second
@@ -154,11 +155,11 @@ def test_the_topic_recipe_overfits_the_sample(tmp_path):
 def test_the_emotion_recipe_runs_and_its_result_is_that_of_its_checkpoint(tmp_path):
     recipe = read_recipe(TrainRecipe, ROOT / "recipes" / "fasttext_emotion.yaml")
     sample = SAMPLES / "empathetic_dialogues"
-    recipe = replace(recipe, output=tmp_path / "run", epochs=2.0, data=replace(recipe.data, path=sample))
+    recipe = with_changes(recipe, output=tmp_path / "run", epochs=2.0, data=replace(recipe.data, path=sample))
     folder = train(recipe)
     result = read_result(folder / "result.json")
     assert result.task == "situation emotion"
-    best = open_checkpoint(folder / "best", "bag")
+    best = open_checkpoint(folder / "best", "fasttext")
     assert {"config.json", "model.safetensors", "recipe.yaml"} <= set(best.sums)
     classifier = FastTextClassifier.load(folder / "best")
     assert classifier.config.labels == EMOTIONS.labels
@@ -197,5 +198,5 @@ def test_what_cannot_be_learned_is_a_clear_error(tmp_path, changes, message):
 @pytest.mark.parametrize("wrong", [{"dimensions": 0}, {"buckets": -1}, {"least": 0}])
 def test_a_wrong_number_in_the_recipe_is_named(wrong):
     (name,) = wrong
-    with pytest.raises(RecipeError, match=rf"bag\.{name}"):
+    with pytest.raises(RecipeError, match=rf"fasttext\.{name}"):
         FastTextRecipe(**wrong)

@@ -21,7 +21,7 @@ from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import learning_rate
 from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe
 from listenwell.training.run import train
-from tests.training.helpers import tiny_recipe, write_corpus
+from tests.training.helpers import tiny_recipe, with_changes, write_corpus
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,7 +80,7 @@ KILL_IN_SAVE = """
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.kill
 def test_killed_in_the_middle_of_a_save_it_ends_with_the_same_bits(recipe, tmp_path, number):
-    killed = replace(recipe, output=tmp_path / "killed")
+    killed = with_changes(recipe, output=tmp_path / "killed")
     assert run_in_process(killed, KILL_IN_SAVE.format(number=number)).returncode == -signal.SIGKILL
     train(killed)
     train(recipe)
@@ -93,7 +93,7 @@ def test_killed_in_the_middle_of_a_save_it_ends_with_the_same_bits(recipe, tmp_p
 
 
 def test_saves_on_the_way_change_nothing(recipe, tmp_path):
-    often = replace(recipe, output=tmp_path / "often", save_seconds=0.0)
+    often = with_changes(recipe, output=tmp_path / "often", save_seconds=0.0)
     Trainer(recipe).run()
     Trainer(often).run()
     assert_same_bits(recipe.output, often.output)
@@ -131,9 +131,9 @@ def test_a_finished_run_is_not_run_again(recipe):
 def test_other_settings_do_not_go_on_from_this_run(recipe):
     Trainer(recipe).run()
     with pytest.raises(CheckpointError, match="other settings"):
-        Trainer(replace(recipe, seed=2)).run()
+        Trainer(with_changes(recipe, seed=2)).run()
     Trainer(
-        replace(recipe, data=replace(recipe.data, test=None))
+        with_changes(recipe, data=replace(recipe.data, test=None))
     ).run()  # what is measured after is no setting
 
 
@@ -152,7 +152,7 @@ def test_accumulated_parts_give_the_step_of_the_whole(recipe, tmp_path):
     parts = replace(
         recipe, output=tmp_path / "parts", dropout=0.0, batches=BatchRecipe("packed", 1024, 256, 2)
     )
-    whole = replace(recipe, dropout=0.0)
+    whole = with_changes(recipe, dropout=0.0)
     first, second = Trainer(whole).run(), Trainer(parts).run()
     assert first["nll"] == pytest.approx(second["nll"], rel=1e-4)
 
@@ -191,7 +191,7 @@ def launch(launcher, recipe, before=""):
 
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 def test_two_processes_train_as_one(recipe, tmp_path, launcher):
-    one = replace(recipe, dropout=0.0)
+    one = with_changes(recipe, dropout=0.0)
     two = replace(one, output=tmp_path / "two")
     train(one)
     launched = launch(launcher, two)
@@ -209,7 +209,7 @@ def test_two_processes_train_as_one(recipe, tmp_path, launcher):
 
 
 def test_two_processes_with_dropout_resume_to_the_same_bits(recipe, tmp_path):
-    whole, killed = (replace(recipe, output=tmp_path / name) for name in ("whole", "killed"))
+    whole, killed = (with_changes(recipe, output=tmp_path / name) for name in ("whole", "killed"))
     assert launch("torchrun", whole).returncode == 0
     assert launch("torchrun", killed, KILL_IN_SAVE.format(number=3)).returncode != 0
     assert not (killed.output / "result.json").exists()
@@ -218,7 +218,7 @@ def test_two_processes_with_dropout_resume_to_the_same_bits(recipe, tmp_path):
 
 
 def test_adapters_are_trained_alone_and_can_be_talked_to(recipe, tiny_llama, tmp_path, monkeypatch):
-    lora = replace(recipe, lora=LoraRecipe(rank=4, alpha=8))
+    lora = with_changes(recipe, lora=LoraRecipe(rank=4, alpha=8))
     trainer = Trainer(lora)
     trained = [name for name, p in trainer.task.model.named_parameters() if p.requires_grad]
     assert trained and all("lora_" in name for name in trained)
@@ -271,10 +271,10 @@ def test_vanilla_without_weights_says_how_to_make_some():
 
 def test_half_precision_needs_a_gpu(recipe):
     if torch.cuda.is_available():
-        assert Trainer(replace(recipe, precision="bf16"))
+        assert Trainer(with_changes(recipe, precision="bf16"))
     else:
         with pytest.raises(InputError, match="needs a GPU"):
-            Trainer(replace(recipe, precision="bf16"))
+            Trainer(with_changes(recipe, precision="bf16"))
 
 
 def test_a_run_that_goes_astray_says_so(recipe, monkeypatch):
@@ -288,12 +288,12 @@ def test_a_run_that_goes_astray_says_so(recipe, monkeypatch):
 def test_an_unknown_metric_is_named(recipe):
     for metric in ("accuracy", "tokens"):
         with pytest.raises(InputError, match=f"no metric '{metric}'"):
-            Trainer(replace(recipe, metric=metric))
+            Trainer(with_changes(recipe, metric=metric))
 
 
 def test_a_mistyped_split_is_found_before_training(recipe):
     with pytest.raises(UnknownNameError, match="no split of jsonl named 'tset'"):
-        Trainer(replace(recipe, data=replace(recipe.data, test="tset")))
+        Trainer(with_changes(recipe, data=replace(recipe.data, test="tset")))
 
 
 def test_other_data_does_not_go_on_from_this_run(recipe):
@@ -333,7 +333,7 @@ def test_training_needs_only_what_a_bare_machine_has(recipe):
             return real(name, globals, *rest, **more)
         builtins.__import__ = guarded
     """
-    done = run_in_process(replace(recipe, epochs=1), trap)
+    done = run_in_process(with_changes(recipe, epochs=1), trap)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -12,9 +12,10 @@ from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.planned import PlannedTask
-from listenwell.training.recipe import BatchRecipe, LoraRecipe, PairsRecipe, PlanningRecipe
+from listenwell.training.recipe import BatchRecipe, LoraRecipe
 from listenwell.training.run import train
-from tests.training.helpers import talks, tiny_recipe
+from listenwell.training.task_configs import PairsRecipe, PlanningRecipe
+from tests.training.helpers import talks, tiny_recipe, with_changes
 
 CPU = torch.device("cpu")
 LORA = LoraRecipe(rank=4, alpha=8, dropout=0.0)
@@ -57,7 +58,7 @@ def recipe(tmp_path, corpus, tiny_llama):
 def learned(task):
     """The spelling of what each training sequence teaches, plan tokens by name."""
     names = {number: name for name, number in named(task).items()}
-    for piece in task.pieces():
+    for piece in task.examples():
         tokens = piece.tokens[piece.targets].tolist()
         yield [names.get(token) for token in tokens if token in names], task.vocabulary.decode(tokens)
 
@@ -72,24 +73,22 @@ def named(task):
 
 
 def test_plan_and_words_are_learned_and_a_share_without_plan_and_without_context(recipe):
-    task = PlannedTask.prepare(replace(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
+    task = PlannedTask.prepare(with_changes(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
     replies = [example for talk in annotated(24) for example in talk.examples()]
     assert [text for _, text in learned(task)] == [example.reply.text for example in replies]
     assert all(len(plan) == 4 for plan, _ in learned(task))
-    first = next(iter(task.pieces()))
+    first = next(iter(task.examples()))
     assert (
-        task._layout.plans.encode(plan_of(replies[0]))
+        task.data.template.plans.encode(plan_of(replies[0]))
         == [token for token in first.tokens.tolist() if token in task.vocabulary.special_ids][3:7]
     )
-    generic_question = PlannedTask.prepare(
-        replace(recipe, planning=PlanningRecipe(plan_dropout=1), unconditional=1.0), CPU
+    unplanned = PlannedTask.prepare(
+        with_changes(recipe, planning=PlanningRecipe(plan_dropout=1), unconditional=1.0), CPU
     )
-    assert all(plan == [] for plan, _ in learned(generic_question))
-    assert len(generic_question.pieces()) == 2 * len(replies)
-    assert sorted(text for _, text in learned(generic_question)) == sorted(
-        [e.reply.text for e in replies] * 2
-    )
-    alone = min(generic_question.pieces(), key=len)
+    assert all(plan == [] for plan, _ in learned(unplanned))
+    assert len(unplanned.examples()) == 2 * len(replies)
+    assert sorted(text for _, text in learned(unplanned)) == sorted([e.reply.text for e in replies] * 2)
+    alone = min(unplanned.examples(), key=len)
     assert task.vocabulary.decode(alone.tokens[~alone.targets]).strip() == "assistant"
 
 
@@ -106,7 +105,7 @@ def test_an_emotion_that_is_not_known_is_read_but_not_learned(recipe, corpus):
         for talk in lines
     ]
     (corpus / "train.jsonl").write_text("\n".join(talk.to_json() for talk in lines) + "\n")
-    task = PlannedTask.prepare(replace(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
+    task = PlannedTask.prepare(with_changes(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
     assert all(
         [name.split(":")[0] for name in plan] == ["mechanisms", "act", "tone"] for plan, _ in learned(task)
     )
@@ -116,7 +115,7 @@ def test_an_emotion_that_is_not_known_is_read_but_not_learned(recipe, corpus):
 def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkeypatch):
     monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
     quick = replace(recipe.optimizer, learning_rate=2e-2)
-    run = replace(recipe, lora=lora, epochs=25, validate_every=25, optimizer=quick)
+    run = with_changes(recipe, lora=lora, epochs=25, validate_every=25, optimizer=quick)
     trainer = Trainer(run)
     before = trainer.task.measure("valid")
     after = trainer.run()
@@ -126,8 +125,8 @@ def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkey
     examples = [example for talk in annotated(8) for example in talk.examples()]
     gold = generator.perplexity(examples, "gold").by_token
     assert gold == pytest.approx(after["perplexity_by_token"], rel=0.02)  # halves in the file, here wholes
-    generic_question = generator.perplexity(examples, "none").by_token
-    assert gold < generic_question  # the plan tells whether a question or a wish comes
+    unplanned = generator.perplexity(examples, "none").by_token
+    assert gold < unplanned  # the plan tells whether a question or a wish comes
     # In training, the chance that a plan would begin counts against a reply without one.
     layout = PromptTemplate(generator.runtime.vocabulary, PlanTokens.of(generator.runtime.vocabulary))
     replies = [layout.words(example.reply.text) for example in examples]
@@ -137,7 +136,7 @@ def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkey
     ]
     counted = np.exp(-sum(nats) / sum(map(len, replies)))
     assert counted == pytest.approx(after["perplexity_by_token_unplanned"], rel=0.02)
-    assert generic_question < counted
+    assert unplanned < counted
 
 
 def test_neighbours_in_a_row_do_not_change_the_loss(recipe):
@@ -149,7 +148,7 @@ def test_neighbours_in_a_row_do_not_change_the_loss(recipe):
         with torch.no_grad():
             return sum(
                 float(task.loss_sum(batch))
-                for step in Epoch(task.pieces(), task.collate, batches, 0, 0).steps()
+                for step in Epoch(task.examples(), task.collate, batches, 0, 0).steps()
                 for batch in step.batches
             )
 
@@ -161,53 +160,55 @@ def test_only_adapters_and_new_rows_are_trained(recipe):
     trained = {name: value.numel() for name, value in task.model.named_parameters() if value.requires_grad}
     rows = [name for name in trained if "lora_" not in name]
     assert len(rows) == 1 and rows[0].endswith("embed_tokens.rows")
-    embeddings = task._base().get_input_embeddings()
+    embeddings = task.generator.base.get_input_embeddings()
     tokens = torch.tensor([[3, len(embeddings.known), len(embeddings.known) + 5]])
     found = embeddings(tokens)[0]
     assert torch.equal(found[0], embeddings.known[3]) and torch.equal(found[2], embeddings.rows[5])
 
 
 def test_a_run_goes_on_from_a_trained_speaker_and_from_a_model_without_plans(recipe, tmp_path):
-    train(replace(recipe, epochs=2))
+    train(with_changes(recipe, epochs=2))
     first = Trainer(recipe).task.measure("valid")  # the base model's
     pairs = PairsRecipe((("jsonl", 0),), start=recipe.output / "best")
-    prefix = PlannedTask.prepare(replace(recipe, output=tmp_path / "second", pairs=pairs), CPU)
+    prefix = PlannedTask.prepare(with_changes(recipe, output=tmp_path / "second", pairs=pairs), CPU)
     assert prefix.measure("valid")["perplexity_by_token"] < first["perplexity_by_token"]
     assert any("checkpoint.json" in str(file) for file in prefix.base_files)
-    other = replace(recipe, output=tmp_path / "third", pairs=pairs, lora=LoraRecipe(rank=8, alpha=8))
+    other = with_changes(recipe, output=tmp_path / "third", pairs=pairs, lora=LoraRecipe(rank=8, alpha=8))
     with pytest.raises(RecipeError, match="another form"):
         PlannedTask.prepare(other, CPU)
     with pytest.raises(RecipeError, match="cannot go on"):
-        PlannedTask.prepare(replace(other, lora=None), CPU)
-    vanilla = replace(recipe, model="vanilla", output=tmp_path / "vanilla", epochs=2)
+        PlannedTask.prepare(with_changes(other, lora=None), CPU)
+    vanilla = with_changes(recipe, model="vanilla", output=tmp_path / "vanilla", epochs=2)
     train(vanilla)
     start = replace(pairs, start=vanilla.output / "best")
-    task = PlannedTask.prepare(replace(recipe, output=tmp_path / "fourth", pairs=start), CPU)
+    task = PlannedTask.prepare(with_changes(recipe, output=tmp_path / "fourth", pairs=start), CPU)
     assert task.measure("valid")["perplexity_by_token"] < first["perplexity_by_token"]
 
 
 def test_what_is_missing_is_named(recipe, tmp_path):
     with pytest.raises(CorpusError, match="listenwell annotate empathetic_dialogues --split train"):
         data = replace(recipe.data, corpus="empathetic_dialogues", path=None, annotated=tmp_path / "none")
-        PlannedTask.prepare(replace(recipe, data=data), CPU)
+        PlannedTask.prepare(with_changes(recipe, data=data), CPU)
     with pytest.raises(RecipeError, match="not 1000"):
-        PlannedTask.prepare(replace(recipe, pairs=PairsRecipe((("jsonl", 1000),))), CPU)
+        PlannedTask.prepare(with_changes(recipe, pairs=PairsRecipe((("jsonl", 1000),))), CPU)
 
 
 def test_a_reply_to_ones_own_words_is_left_out(recipe, corpus):
     odd = Dialogue((Turn("listener", "Hello."), Turn("listener", "Anyone?")), emotion="sad")
     whole = next(iter(annotated(1)))
     (corpus / "train.jsonl").write_text(f"{odd.to_json()}\n{whole.to_json()}\n")
-    task = PlannedTask.prepare(replace(recipe, data=replace(recipe.data, limit=None)), CPU)
-    assert len(task.pieces()) == 1
-    assert isinstance(task.pieces()[0].tokens, np.ndarray)
+    task = PlannedTask.prepare(with_changes(recipe, data=replace(recipe.data, limit=None)), CPU)
+    assert len(task.examples()) == 1
+    assert isinstance(task.examples()[0].tokens, np.ndarray)
 
 
 def test_the_other_persons_turns_are_learned_once_where_the_recipe_asks_for_them(recipe):
-    plain = PlannedTask.prepare(replace(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
-    task = PlannedTask.prepare(replace(recipe, learn="all", planning=PlanningRecipe(plan_dropout=0)), CPU)
+    plain = PlannedTask.prepare(with_changes(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
+    task = PlannedTask.prepare(
+        with_changes(recipe, learn="all", planning=PlanningRecipe(plan_dropout=0)), CPU
+    )
     taught = [text for _, text in learned(task)]
-    assert len(taught) == len(list(plain.pieces()))
+    assert len(taught) == len(list(plain.examples()))
     every = "\n".join(taught)
     for talk in annotated(24):
         last = list(talk.examples())[-1].context
@@ -224,7 +225,7 @@ def test_the_other_persons_turns_are_learned_once_where_the_recipe_asks_for_them
 def test_what_happened_is_told_after_the_talk(recipe, corpus):
     lines = [replace(talk, situation=f"It was so sad {talk.id}.").to_json() for talk in annotated(24)]
     (corpus / "train.jsonl").write_text("\n".join(lines) + "\n")
-    told = replace(recipe, planning=PlanningRecipe(plan_dropout=0, situations=1.0))
+    told = with_changes(recipe, planning=PlanningRecipe(plan_dropout=0, situations=1.0))
     task = PlannedTask.prepare(told, CPU)
     found = [text for plan, text in learned(task) if not plan]
     assert len(found) == 24 and all(text.startswith("It was so sad") for text in found)
@@ -234,7 +235,9 @@ def test_what_happened_is_told_after_the_talk(recipe, corpus):
     assert after == layout.words("It rained.")
     mark = 1 + len(task.vocabulary.encode("situation\n"))
     assert list(layout.prompt(talk, 200).tokens[: -len(layout.head)]) == before[:-mark]
-    half = PlannedTask.prepare(replace(told, planning=PlanningRecipe(plan_dropout=0, situations=0.5)), CPU)
+    half = PlannedTask.prepare(
+        with_changes(told, planning=PlanningRecipe(plan_dropout=0, situations=0.5)), CPU
+    )
     assert 0 < len([1 for plan, _ in learned(half) if not plan]) < 24
 
 

@@ -8,7 +8,8 @@ import torch
 
 from listenwell.errors import CheckpointError, RecipeError
 from listenwell.rankers.inference import score
-from listenwell.training.recipe import LoraRecipe, PairsRecipe
+from listenwell.training.recipe import LoraRecipe
+from listenwell.training.task_configs import PairsRecipe
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker
 from tests.training.rank_helpers import talks, task_of
 

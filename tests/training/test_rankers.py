@@ -18,19 +18,18 @@ from listenwell.training import rankers as module
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import make_optimizer
-from listenwell.training.pairwise import PairwiseTask
 from listenwell.training.rank_batch import collate
-from listenwell.training.rankers import RankTask
+from listenwell.training.rankers import RankingTask
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,
     LoraRecipe,
     OptimizerRecipe,
-    PairsRecipe,
     TrainRecipe,
 )
 from listenwell.training.run import train
-from tests.training.helpers import resumed_at
+from listenwell.training.task_configs import PairsRecipe
+from tests.training.helpers import resumed_at, with_changes
 from tests.training.rank_helpers import CPU, recipe_of, talks, task_of, write_talks
 
 pytestmark = pytest.mark.usefixtures("installed_encoder")
@@ -87,12 +86,12 @@ def test_it_can_overfit_ten_dialogues(tmp_path, ranker, lora):
 def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypatch, lora):
     shape = {"lora": lora, "dropout": 0.2, "batches": BatchRecipe("examples", examples=4)}
     recipe = recipe_of(tmp_path, {"model": "poly"}, **shape)
-    assert resumed_at(recipe, tmp_path / "broken", RankTask, monkeypatch, measuring=3) > 0
+    assert resumed_at(recipe, tmp_path / "broken", RankingTask, monkeypatch, measuring=3) > 0
 
 
 def loss_of(task, batches):
     with torch.no_grad():
-        steps = Epoch(task.pieces(), task.collate, batches, 1, 0).steps(part_tokens=16)
+        steps = Epoch(task.examples(), task.collate, batches, 1, 0).steps(part_tokens=16)
         return [(step.targets, [float(task.loss_sum(one)) for one in step.batches]) for step in steps]
 
 
@@ -100,7 +99,7 @@ def test_the_loss_is_the_cross_entropy_of_each_own_reply(tmp_path):
     task = task_of(tmp_path, {"model": "cobert"}, pairs=PairsRecipe((("jsonl", 0),), scale=0.05))
     task.model.eval()
     ((targets, (found,)),) = loss_of(task, BatchRecipe("examples", examples=10))
-    pieces = task.pieces()
+    pieces = task.examples()
     scores = 0.05 * score(
         task.model, [p.context for p in pieces], [p.persona for p in pieces], [p.reply for p in pieces]
     )
@@ -111,7 +110,7 @@ def test_the_loss_is_the_cross_entropy_of_each_own_reply(tmp_path):
 
 def test_equal_replies_are_no_wrong_answers(tmp_path):
     task = task_of(tmp_path)
-    one, two, three = task.pieces()[:3]
+    one, two, three = task.examples()[:3]
     same = replace(two, reply=one.reply)
     batch = collate([one, same, three], [[0], [1], [2]], 0)
     assert batch.allowed.tolist() == [[True, False, True], [False, True, True], [True, True, True]]
@@ -124,18 +123,18 @@ def test_equal_replies_are_no_wrong_answers(tmp_path):
 
 def test_pieces_are_the_examples_as_the_ranker_reads_them(tmp_path):
     task = task_of(tmp_path)
-    (piece, *_), (talk, *_) = task.pieces(), talks(10)
+    (piece, *_), (talk, *_) = task.examples(), talks(10)
     dialogue = replace(talk, turns=talk.turns[:1])
     made = task._inputs
     assert piece.context.tokens.tolist() == made.contexts([dialogue])[0].tokens.tolist()
     assert piece.reply.tokens.tolist() == made.replies([talk.turns[1].text])[0].tokens.tolist()
-    assert len(task.pieces()) == 10 and len(piece) == len(piece.tokens) and piece.weight == 1
+    assert len(task.examples()) == 10 and len(piece) == len(piece.tokens) and piece.weight == 1
 
 
 def test_parts_of_sources_are_drawn_at_random_and_fixed(tmp_path):
     def drawn(seed, count):
         pairs = PairsRecipe((("jsonl", count),))
-        found = task_of(tmp_path, seed=seed, pairs=pairs, counts=(40, 10, 10)).pieces()
+        found = task_of(tmp_path, seed=seed, pairs=pairs, counts=(40, 10, 10)).examples()
         return [piece.reply.tokens.tobytes() for piece in found]
 
     every = drawn(1, 0)
@@ -154,7 +153,7 @@ def test_several_sources_are_learned_together(tmp_path):
     task = task_of(tmp_path, pairs=pairs, data=data)
     each = {name: len(list(module.Source(name).examples("train"))) for name, _ in pairs.sources}
     assert each["empathetic_dialogues"] > 2
-    assert len(task.pieces()) == 2 + each["pec_happy"]
+    assert len(task.examples()) == 2 + each["pec_happy"]
     assert task.corpus == "empathetic_dialogues + pec_happy"
     found = task.measure("train")
     assert found["replies"] == sum(each.values()) and 0 <= found["R@1 on EmpatheticDialogues"] <= 100
@@ -170,8 +169,8 @@ def test_everyone_is_learned_from_where_the_recipe_says(tmp_path):
     counts = []
     for learn in ("replies", "all"):
         recipe = replace(recipe_of(tmp_path / "other"), learn=learn, data=DataRecipe("jsonl", corpus))
-        task = RankTask.prepare(recipe, CPU)
-        counts.append((len(task.pieces()), task.measure("valid")["replies"]))
+        task = RankingTask.prepare(recipe, CPU)
+        counts.append((len(task.examples()), task.measure("valid")["replies"]))
     assert counts == [(2, 4.0), (4, 4.0)]
 
 
@@ -182,7 +181,7 @@ def test_a_divided_corpus_says_so(tmp_path, monkeypatch):
     write_spc(tmp_path / "synthetic_persona_chat", valid=60, test=4)
     pairs = PairsRecipe((("synthetic_persona_chat", 0),))
     task = task_of(tmp_path, pairs=pairs, data=DataRecipe(test="test"))
-    assert len(task.pieces()) == 50 * 2 and task.measure("valid")["replies"] == 10 * 2
+    assert len(task.examples()) == 50 * 2 and task.measure("valid")["replies"] == 10 * 2
     assert "modulo 10" in task.conditions()["split"]
     assert "split" not in task_of(tmp_path).conditions()
 
@@ -201,12 +200,12 @@ def test_a_large_split_can_be_measured_in_part(tmp_path):
     pairs = PairsRecipe((("jsonl", 0),), measured=6)
     task = task_of(tmp_path, pairs=pairs, counts=(10, 20, 20))
     assert task.measure("valid")["replies"] == task.measure("test")["replies"] == 6
-    assert len(task.pieces()) == 10  # all are learned from
-    first = [piece.reply.tokens.tolist() for piece in task._examples("valid", task._sources)]
-    assert first == [piece.reply.tokens.tolist() for piece in task.pieces()[:6]]
+    assert len(task.examples()) == 10  # all are learned from
+    first = [piece.reply.tokens.tolist() for piece in task._split_examples("valid", task._sources)]
+    assert first == [piece.reply.tokens.tolist() for piece in task.examples()[:6]]
     assert task.conditions()["measured"] == "the first 6 replies of each corpus"
     fewer = replace(task.recipe, data=replace(task.recipe.data, limit=4))
-    assert RankTask.prepare(fewer, CPU).measure("valid")["replies"] == 4
+    assert RankingTask.prepare(fewer, CPU).measure("valid")["replies"] == 4
 
 
 def test_measuring_worked_by_hand(tmp_path, monkeypatch):
@@ -232,13 +231,13 @@ def test_measuring_worked_by_hand(tmp_path, monkeypatch):
     assert task.model.training
     shuffled, neighbours = asked
     assert shuffled != neighbours and sorted(shuffled) == sorted(neighbours)
-    in_order = [piece.reply.tokens.tobytes() for piece in task._examples("test", task._sources)]
+    in_order = [piece.reply.tokens.tobytes() for piece in task._split_examples("test", task._sources)]
     assert neighbours == in_order
 
 
 def test_dropout_acts_in_training_and_not_in_measuring(tmp_path):
     task = task_of(tmp_path, dropout=0.4)
-    (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
+    (step, *_) = Epoch(task.examples(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
     first, second = (task.loss_sum(step.batches[0]).item() for _ in range(2))
     assert first != second
@@ -254,10 +253,10 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
             parameter.data += 0.3 * torch.randn_like(parameter)
     task.save(tmp_path)
     other = task_of(tmp_path, {"model": "poly"}, lora=lora)
-    given = [[piece.context for piece in task.pieces()], [piece.persona for piece in task.pieces()]]
-    given.append([piece.reply for piece in task.pieces()])
-    for one in (task, other):
-        one.model.eval()
+    given = [[piece.context for piece in task.examples()], [piece.persona for piece in task.examples()]]
+    given.append([piece.reply for piece in task.examples()])
+    task.model.eval()
+    other.model.eval()
     before = score(task.model, *given)
     assert np.abs(score(other.model, *given) - before).max() > 0.1
     other.load(tmp_path)
@@ -267,15 +266,17 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
 def test_what_cannot_be_learned_is_a_clear_error(tmp_path):
     recipe = recipe_of(tmp_path)
     wrong = [
-        ({"ranker": None}, r"says nothing of it.*ranker: model"),
         ({"batches": BatchRecipe()}, r"batches of examples.*batches\.batching"),
-        ({"ranker": replace(recipe.ranker, body="words"), "lora": LORA}, r"no layers for adapters.*lora"),
+        (
+            {"ranker": replace(recipe.task.ranker, body="words"), "lora": LORA},
+            r"no layers for adapters.*lora",
+        ),
     ]
     for changes, message in wrong:
         with pytest.raises(RecipeError, match=message):
-            RankTask.prepare(replace(recipe, **changes), CPU)
+            RankingTask.prepare(with_changes(recipe, **changes), CPU)
     with pytest.raises(InputError, match="no metric 'R@1'"):
-        Trainer(replace(recipe, metric="R@1"))
+        Trainer(with_changes(recipe, metric="R@1"))
     with pytest.raises(InputError, match=r"texts of 1000 tokens, but its encoder 64"):
         task_of(tmp_path, {"context_tokens": 1000})
 
@@ -290,7 +291,7 @@ def test_missing_files_are_named_before_weights_are_loaded(tmp_path, monkeypatch
     recipe = recipe_of(tmp_path)
     (recipe.data.path / "test.jsonl").unlink()
     with pytest.raises(CorpusError, match=r"no .*test\.jsonl"):
-        RankTask.prepare(recipe, CPU)
+        RankingTask.prepare(recipe, CPU)
 
 
 @pytest.mark.parametrize(
@@ -329,8 +330,8 @@ def test_the_conditions_are_what_was_done(tmp_path):
 
 def test_the_base_is_the_recipes(tmp_path):
     recipe = recipe_of(tmp_path)
-    recipe = replace(recipe, ranker=replace(recipe.ranker, base="smollm2-135m-instruct"))
-    assert RankTask.prepare(recipe, CPU).model.config.base == "all-minilm-l6-v2"
+    recipe = with_changes(recipe, ranker=replace(recipe.task.ranker, base="smollm2-135m-instruct"))
+    assert RankingTask.prepare(recipe, CPU).model.config.base == "all-minilm-l6-v2"
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "recipes" / "rankers").glob("*.yaml")), ids=lambda f: f.stem)
@@ -338,10 +339,7 @@ def test_the_recipes_in_the_repository_are_read(file):
     recipe = read_recipe(TrainRecipe, file)
     if recipe.model == "ranker":
         assert isinstance(module.config_of(recipe), RankerConfig)
-        assert recipe.metric in RankTask.metrics
-    elif recipe.model == "reader":
-        assert module.config_of(recipe).model == "cross" and recipe.metric in PairwiseTask.metrics
-        assert recipe.preference is not None and recipe.ranker.persona == 0  # its pairs have none
+        assert recipe.metric in RankingTask.metrics
     else:  # a generator that ranks by likelihood must know how likely replies are anyway
         assert recipe.model == "vanilla" and recipe.unconditional > 0
 

@@ -11,13 +11,13 @@ from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Factors
 from listenwell.errors import RecipeError
 from listenwell.generators.planned import PlannedConfig, PlannedGenerator
-from listenwell.training.preference_pairs import conversation_hash
 from listenwell.runtime.names import ADAPTER, SOFT_PROMPT
 from listenwell.training.loop import Trainer
+from listenwell.training.preference import PreferenceTask
+from listenwell.training.preference_pairs import conversation_hash
 from listenwell.training.recipe import OptimizerRecipe
 from listenwell.training.run import train
-from listenwell.training.soft_prompt import SoftPromptTask
-from tests.training.helpers import resumed_at
+from tests.training.helpers import resumed_at, with_changes
 from tests.training.preference_helpers import HELD_OUT, changed, make_home, pairs, preference_recipe
 from tests.training.test_planned import annotated
 
@@ -31,17 +31,17 @@ def home(tmp_path_factory, tiny_llama):
 
 @pytest.fixture
 def recipe(tmp_path, home, tiny_llama):
-    found = preference_recipe(tmp_path / "run", home, tiny_llama, model="soft_prompt")
-    fast = replace(found, optimizer=OptimizerRecipe(1e-1), epochs=20, validate_every=20)
+    slow = preference_recipe(tmp_path / "run", home, tiny_llama, model="soft_prompt")
+    fast = with_changes(slow, optimizer=OptimizerRecipe(1e-1), epochs=20, validate_every=20)
     return changed(fast, soft_prompt=4, nll=0.1)
 
 
-def test_a_voice_stands_before_the_plan_of_both_replies(recipe):
-    task = SoftPromptTask.prepare(recipe, CPU)
-    for pair in task.pieces():
+def test_a_soft_prompt_stands_before_the_plan_of_both_replies(recipe):
+    task = PreferenceTask.prepare(recipe, CPU)
+    for pair in task.examples():
         for side in (pair.chosen, pair.rejected):
             first = len(side) - side.weight
-            assert side.tokens[first - 8 : first - 4].tolist() == task._soft_prompt.tolist()
+            assert side.tokens[first - 8 : first - 4].tolist() == task.generator.soft_prompt.tolist()
             assert not side.targets[:first].any() and side.targets[first:].all()
     trained = [name for name, value in task.model.named_parameters() if value.requires_grad]
     assert [name.rsplit(".", 1)[-1] for name in trained] == ["rows"]
@@ -49,7 +49,7 @@ def test_a_voice_stands_before_the_plan_of_both_replies(recipe):
     assert task.measure("valid")["preference_margin"] != 0
 
 
-def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, monkeypatch):
+def test_it_learns_to_prefer_and_the_generator_stays(recipe, home, tiny_llama, monkeypatch):
     monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
     trainer = Trainer(recipe)
     before = trainer.task.measure("valid")
@@ -63,7 +63,7 @@ def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, mon
     assert load_file(saved.path(SOFT_PROMPT))["rows"].dtype == np.float16
     # What was learned is what speaks: of the pairs held out, the better reply gained more.
     config = PlannedConfig(plans=1, candidates=1)
-    use_soft_prompt, silent = (
+    prompted, plain = (
         PlannedGenerator.load(config, recipe.output),
         PlannedGenerator.load(config, home / "start"),
     )
@@ -71,7 +71,7 @@ def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, mon
     for pair in pairs():
         if conversation_hash(pair) < HELD_OUT:
             likely = []
-            for generator in (use_soft_prompt, silent):
+            for generator in (prompted, plain):
                 at = generator._prefix_cache.before(
                     generator._prompts([pair.context])[0].tokens, generator.runtime.soft_prompt, pair.plan
                 )
@@ -81,36 +81,36 @@ def test_it_learns_to_prefer_and_the_speaker_stays(recipe, home, tiny_llama, mon
     assert 100 * np.mean(gained) == pytest.approx(after["preference_accuracy"], abs=100 / len(gained))
     context = next(iter(annotated(1))).examples()
     talk = next(iter(context)).context
-    assert use_soft_prompt.plan(talk, None, Factors(), 1) == silent.plan(talk, None, Factors(), 1)
+    assert prompted.plan(talk, None, Factors(), 1) == plain.plan(talk, None, Factors(), 1)
 
 
-def test_another_round_begins_with_the_voice_that_is_there(recipe, tmp_path):
+def test_another_round_starts_from_the_soft_prompt_that_is_there(recipe, tmp_path):
     Trainer(recipe).run()
     best = recipe.output / "best"
-    again = replace(recipe, output=tmp_path / "again", pairs=replace(recipe.pairs, start=best))
-    task = SoftPromptTask.prepare(again, CPU)
-    rows = task._base().get_input_embeddings().rows.detach().half().numpy()
+    again = with_changes(recipe, output=tmp_path / "again", pairs=replace(recipe.task.pairs, start=best))
+    task = PreferenceTask.prepare(again, CPU)
+    rows = task.generator.base.get_input_embeddings().rows.detach().half().numpy()
     np.testing.assert_array_equal(rows, load_file(best / SOFT_PROMPT)["rows"])
-    with pytest.raises(RecipeError, match=r"voice of 4 tokens.*preference\.voice 4"):
-        SoftPromptTask.prepare(changed(again, soft_prompt=6), CPU)
+    with pytest.raises(RecipeError, match=r"soft prompt of 4 tokens.*preference\.soft_prompt 4"):
+        PreferenceTask.prepare(changed(again, soft_prompt=6), CPU)
 
 
 def test_a_run_broken_off_goes_on(recipe, tmp_path, monkeypatch):
-    short = replace(recipe, epochs=4, validate_every=1)
-    assert resumed_at(short, tmp_path / "broken", SoftPromptTask, monkeypatch, measuring=3) > 0
+    short = with_changes(recipe, epochs=4, validate_every=1)
+    assert resumed_at(short, tmp_path / "broken", PreferenceTask, monkeypatch, measuring=3) > 0
 
 
 def test_it_needs_an_adapter(recipe):
-    with pytest.raises(RecipeError, match="learned for an adapter"):
-        SoftPromptTask.prepare(replace(recipe, lora=None), CPU)
+    with pytest.raises(RecipeError, match="generator with an adapter"):
+        PreferenceTask.prepare(with_changes(recipe, lora=None), CPU)
 
 
 def test_a_whole_run_says_what_was_learned(recipe):
-    train(replace(recipe, epochs=1, validate_every=1))
+    train(with_changes(recipe, epochs=1, validate_every=1))
     result = json.loads((recipe.output / "result.json").read_text())
     conditions = dict(result["conditions"])
-    assert conditions["tuning"] == "a voice of 4 tokens; the speaker's weights stay"
-    assert "without the voice" in conditions["measured"]
+    assert conditions["tuning"] == "a soft prompt of 4 tokens; the generator's weights are frozen"
+    assert "without the soft prompt" in conditions["measured"]
     shutil.rmtree(recipe.output)
 
 
@@ -118,5 +118,7 @@ def test_a_train_split_that_is_not_read_may_be_missing(recipe, home, tmp_path):
     for split in ("valid", "test"):
         (tmp_path / "data").mkdir(exist_ok=True)
         shutil.copy(home / "data" / f"{split}.jsonl", tmp_path / "data")
-    task = SoftPromptTask.prepare(replace(recipe, data=replace(recipe.data, path=tmp_path / "data")), CPU)
-    assert task.pieces() and {file.stem for file in task.data_files()} == {"pairs", "valid", "test"}
+    task = PreferenceTask.prepare(
+        with_changes(recipe, data=replace(recipe.data, path=tmp_path / "data")), CPU
+    )
+    assert task.examples() and {file.stem for file in task.data_files()} == {"pairs", "valid", "test"}

@@ -1,10 +1,12 @@
 """What a CoMAE model is made of; read from recipes, written beside the weights. Imports no torch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from listenwell.errors import InputError, unknown_name
+from listenwell.errors import InputError, RecipeError, unknown_name
 from listenwell.labels import ACTS, MECHANISMS, TONES
+from listenwell.recipe import check_range
 from listenwell.serialization import Record
+from listenwell.training.recipe import TaskConfig, TrainRecipe
 
 SHORT = {"mechanisms": "CM", "act": "DA", "tone": "EM"}
 """The factors, fields of `dialogue.Factors`, and the paper's names for them."""
@@ -43,11 +45,8 @@ class ComaeConfig(Record):
                 raise unknown_name("factor", name, SHORT)
         if len(set(self.factors)) < len(self.factors):
             raise InputError(f"comae.factors is {list(self.factors)}.", "Name each factor once.")
-        for name, low in (("weight", 0.0), ("lr_multiplier", 1e-3)):
-            if not low <= getattr(self, name) <= 1e3:  # also catches NaN
-                raise InputError(
-                    f"comae.{name} is {getattr(self, name)}.", f"Give a number from {low:g} to 1000."
-                )
+        check_range("comae.weight", self.weight, 0, 1e3)
+        check_range("comae.lr_multiplier", self.lr_multiplier, 1e-3, 1e3)
 
     @property
     def title(self) -> str:
@@ -61,3 +60,17 @@ class ComaeConfig(Record):
     def slots(self) -> tuple[int, ...]:
         """The slots of a plan that are in use."""
         return tuple(slot for name in self.factors for slot in SLOTS[name])
+
+
+@dataclass(frozen=True)
+class ComaeTaskConfig(TaskConfig):
+    """Training a model of CoMAE's family."""
+
+    comae: ComaeConfig = field(default_factory=ComaeConfig)
+
+    def check(self, recipe: TrainRecipe) -> None:
+        """Its loss is a mean over tokens."""
+        if recipe.batches.batching == "examples":
+            raise RecipeError(
+                "CoMAE learns from batches of tokens.", "Set batches.batching to packed or bucketed."
+            )

@@ -1,4 +1,4 @@
-"""CoMAE as a listener's voice: it decides mechanisms, act and tone one by one, then words the reply."""
+"""CoMAE as a generator: it predicts mechanisms, act and tone in turn, then generates the reply."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -199,13 +199,15 @@ class Comae:
             raise InputError(f"factors is {factors!r}.", f"Give one of: {', '.join(GIVEN)}.")
         known = list(examples)
         contexts = self._heard([example.context for example in known])
-        pieces = [
-            self._piece(Example(context, example.reply), factors)
+        encoded = [
+            self._encode(Example(context, example.reply), factors)
             for context, example in zip(contexts, known, strict=True)
         ]
-        nlls = score(self.runtime.model, pieces, (factors,)).nll[factors]
+        nlls = score(self.runtime.model, encoded, (factors,)).nll[factors]
         texts = [example.reply.text for example in known]
-        return perplexity_of(nlls.tolist(), [piece.weight for piece in pieces], texts, self.model_config.base)
+        return perplexity_of(
+            nlls.tolist(), [reply.weight for reply in encoded], texts, self.model_config.base
+        )
 
     def conditions(self) -> dict[str, str]:
         """What a result says of it."""
@@ -286,13 +288,13 @@ class Comae:
                 likely += np.log(factor_probabilities[np.arange(len(plans)), place, plans[:, slot]] + 1e-30)
         return plans, likely
 
-    def _piece(self, example: Example, factors: str) -> TrainingExample:
-        piece = self._inputs.piece(example, self.runtime.context_length)
-        if piece is None:
+    def _encode(self, example: Example, factors: str) -> TrainingExample:
+        encoded = self._inputs.encode(example, self.runtime.context_length)
+        if encoded is None:
             raise InputError("A reply is longer than the model can read.", "Leave it out.")
-        if factors == "gold" and not self._inputs.is_known(piece.factors):
+        if factors == "gold" and not self._inputs.is_known(encoded.factors):
             raise InputError("A reply has no factors to be measured with.", "Annotate the corpus first.")
-        return piece
+        return encoded
 
     def _ignored(self, wanted: Sequence[Factors]) -> tuple[str, ...]:
         """A notice of what was asked for that this model cannot be told."""

@@ -17,7 +17,7 @@ from listenwell.papers.comae.config import SLOT_COUNT, SLOTS, ComaeConfig
 from listenwell.runtime.text import Vocabulary
 
 NOTHING = -1
-"""In the place of a label's number: it is not known, or of no use here."""
+"""Instead of a label's number: it is not known, or of no use here."""
 OTHER, SELF = 0, 1
 """The two speakers: everybody else, and who replies."""
 COLUMNS = 4
@@ -87,7 +87,7 @@ class Inputs:
             notices.append(f"The text was too long: its first {left_out} tokens were left out.")
         return Context(np.concatenate(kept), tuple(notices))
 
-    def piece(self, example: Example, limit: int) -> TrainingExample | None:
+    def encode(self, example: Example, limit: int) -> TrainingExample | None:
         """A reply with its context within a number of tokens; None if not even the last turn has room."""
         words = self.vocabulary.encode(example.reply.text)
         reply = self.reply(words)
@@ -113,17 +113,17 @@ class Inputs:
 
     def numbers(self, factors: Factors | None) -> np.ndarray:
         """A plan or a reply's labels as numbers: (SLOT_COUNT,) int64; NOTHING where there is none."""
-        found = np.full(SLOT_COUNT, NOTHING, np.int64)
+        numbers = np.full(SLOT_COUNT, NOTHING, np.int64)
         known = factors or Factors()
         if known.mechanisms is not None:
-            found[list(SLOTS["mechanisms"])] = [name in known.mechanisms for name in MECHANISMS]
+            numbers[list(SLOTS["mechanisms"])] = [name in known.mechanisms for name in MECHANISMS]
         if known.act is not None:
-            found[SLOTS["act"]] = ACTS.index(known.act)
+            numbers[SLOTS["act"]] = ACTS.index(known.act)
         if known.tone is not None:
-            found[SLOTS["tone"]] = TONES.index(known.tone)
+            numbers[SLOTS["tone"]] = TONES.index(known.tone)
         unused = sorted(set(range(SLOT_COUNT)) - set(self.config.slots))
-        found[unused] = NOTHING
-        return found
+        numbers[unused] = NOTHING
+        return numbers
 
     def is_known(self, numbers: np.ndarray) -> bool:
         """Whether every factor that is in use has its number."""

@@ -161,16 +161,16 @@ class ComaeModel(nn.Module):  # type: ignore[misc]
 
         Args:
             words: the batch.
-            plans: (pieces, SLOT_COUNT), the factors of each reply.
+            plans: (examples, SLOT_COUNT), the factors of each reply.
             decoder: another form of `decode`, such as a compiled one.
 
         Returns:
-            h_x of each piece (pieces, width), and the state that predicts each target (targets, width).
+            h_x of each example (examples, width), and the state that predicts each target (targets, width).
         """
         fused = self.fuse(plans)
         table = torch.cat((fused.new_zeros(1, fused.shape[1]), fused))  # row 0: no reply's token
         inputs = self.embed(words.columns) + nn.functional.embedding(words.owners, table, padding_idx=0)
-        # A token sees those of its own piece that are not after it; padding sees padding, so that no row of
+        # A token sees those of its own example that are not after it; padding sees padding, so that no row of
         # the mask is empty.
         segments, positions = words.segments, words.positions
         same = segments[:, :, None] == segments[:, None, :]

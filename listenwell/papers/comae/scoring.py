@@ -1,4 +1,4 @@
-"""How likely given replies are, and how well their factors are foretold: in training and evaluation."""
+"""How likely given replies are, and how well their factors are predicted: in training and evaluation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ GIVEN = ("gold", "predicted", "none")
 
 @dataclass(frozen=True)
 class Scores:
-    """What was found of each piece, in the order they were given."""
+    """Scores of each example, in their order."""
 
     nll: dict[str, np.ndarray]
-    """By the factors that were given: (pieces,) nats."""
+    """By the factors that were given: (examples,) nats."""
     ranks: dict[str, np.ndarray]
-    """The true choice's rank in each slot, 1 the best: (pieces, SLOT_COUNT); 0 where there is none. By what
+    """The true choice's rank in each slot, 1 the best: (examples, SLOT_COUNT); 0 where there is none. By what
     stands before a factor in a hierarchy: "gold", the reply's own factors, or "predicted", the likeliest."""
 
 
 def score(
     model: ComaeModel,
-    pieces: Sequence[TrainingExample],
+    examples: Sequence[TrainingExample],
     given: Sequence[str] = GIVEN,
     tokens: int | None = None,
 ) -> Scores:
@@ -37,19 +37,19 @@ def score(
 
     Args:
         model: any of the family.
-        pieces: the replies with their contexts.
+        examples: the replies with their contexts.
         given: some of GIVEN; "gold" needs replies whose factors are known.
         tokens: of a batch at most; what memory allows otherwise.
     """
     tokens = tokens or (16_384 if model.device.type == "cuda" else 4_096)
-    nll = {name: np.zeros(len(pieces)) for name in given}
-    ranks = {name: np.zeros((len(pieces), SLOT_COUNT), np.int64) for name in ("gold", "predicted")}
+    nll = {name: np.zeros(len(examples)) for name in given}
+    ranks = {name: np.zeros((len(examples), SLOT_COUNT), np.int64) for name in ("gold", "predicted")}
     with torch.no_grad():
-        for numbers, batch in by_length(pieces, tokens):
-            found = _score_batch(model, batch, given)
+        for numbers, batch in by_length(examples, tokens):
+            scores = _score_batch(model, batch, given)
             for name in given:
-                nll[name][numbers] = found.nll[name]
-            for name, own in found.ranks.items():
+                nll[name][numbers] = scores.nll[name]
+            for name, own in scores.ranks.items():
                 ranks[name][numbers] = own
     return Scores(nll, ranks)
 
@@ -70,22 +70,22 @@ def _score_batch(model: ComaeModel, batch: ComaeBatch, given: Sequence[str]) -> 
 
 
 def _pass(model: ComaeModel, words: Words, plans: torch.Tensor) -> tuple[torch.Tensor, np.ndarray]:
-    """The contexts' last states, and each piece's negative log-likelihood: (pieces,) float64."""
+    """The contexts' last states, and each example's negative log-likelihood: (examples,) float64."""
     context, states = model.states(words, plans)
     losses = token_losses(states, model.output_weights(), words.labels)
     owners = words.owners.flatten()[words.sources] - 1
     summed = torch.zeros(len(plans), dtype=torch.float64, device=losses.device)
-    found: np.ndarray = summed.index_add_(0, owners, losses.double()).cpu().numpy()
-    return context, found
+    sums: np.ndarray = summed.index_add_(0, owners, losses.double()).cpu().numpy()
+    return context, sums
 
 
 def _ranks(model: ComaeModel, context: torch.Tensor, before: torch.Tensor, truth: np.ndarray) -> np.ndarray:
-    """The true choices' ranks, 0 where the truth is not known: (pieces, SLOT_COUNT)."""
-    found = np.zeros_like(truth)
+    """The true choices' ranks, 0 where the truth is not known: (examples, SLOT_COUNT)."""
+    ranks = np.zeros_like(truth)
     for name in model.config.factors:
         scores = model.predict(name, context, before).cpu().numpy()
-        for place, slot in enumerate(SLOTS[name]):
+        for column, slot in enumerate(SLOTS[name]):
             known = truth[:, slot] != NOTHING
             if known.any():
-                found[known, slot] = rank_of_truth(scores[known, place], truth[known, slot])
-    return found
+                ranks[known, slot] = rank_of_truth(scores[known, column], truth[known, slot])
+    return ranks

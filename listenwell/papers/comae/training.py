@@ -21,7 +21,7 @@ from listenwell.labels import MECHANISM_ABBREVIATIONS
 from listenwell.metrics import Perplexity
 from listenwell.papers.comae.batch import ComaeBatch, collate
 from listenwell.papers.comae.checkpoint import KIND, make_model, save_model
-from listenwell.papers.comae.config import SHORT, SLOTS, ComaeConfig
+from listenwell.papers.comae.config import SHORT, SLOTS, ComaeConfig, ComaeTaskConfig
 from listenwell.papers.comae.inputs import Inputs, TrainingExample
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
 from listenwell.papers.comae.scoring import score
@@ -58,8 +58,8 @@ class ComaeTask:
         self._known: dict[str, list[TrainingExample]] = {}
         self._plain: Functions = (self.model.decode, token_losses)
         self._fast = compiled(self._plain, recipe, device)
-        self._train = self._pieces(recipe.data.train, recipe.batches.row_tokens)
-        self._tokens_a_reply = sum(piece.weight for piece in self._train) / len(self._train)
+        self._train = self._encoded(recipe.data.train, recipe.batches.row_tokens)
+        self._tokens_a_reply = sum(example.weight for example in self._train) / len(self._train)
 
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "ComaeTask":
@@ -76,7 +76,7 @@ class ComaeTask:
         task.base_files = tuple(folder / name for name in HUB_FILES)
         return task
 
-    def pieces(self) -> Sequence[TrainingExample]:
+    def examples(self) -> Sequence[TrainingExample]:
         """The training replies."""
         return self._train
 
@@ -99,28 +99,30 @@ class ComaeTask:
         """Perplexities with each reply's own factors, the same with predicted ones, and how well they are."""
         if split not in self._known:
             # All that the model can read: what is measured must not depend on how training is batched.
-            self._known[split] = self._pieces(split, int(self.model.decoder.config.max_position_embeddings))
-        pieces = self._known[split]
+            self._known[split] = self._encoded(split, int(self.model.decoder.config.max_position_embeddings))
+        examples = self._known[split]
         self.model.eval()
-        found = score(self.model, pieces, ("gold", "predicted") if self.model.config.factors else ("gold",))
+        scores = score(
+            self.model, examples, ("gold", "predicted") if self.model.config.factors else ("gold",)
+        )
         self.model.train()
         if split == self.recipe.data.test:
             with written_whole(self.recipe.output / RANKS) as out:
-                np.save(out, found.ranks["predicted"].astype(np.int32), allow_pickle=False)
-        tokens = sum(piece.weight for piece in pieces)
-        words, size = sum(piece.words for piece in pieces), sum(piece.bytes for piece in pieces)
+                np.save(out, scores.ranks["predicted"].astype(np.int32), allow_pickle=False)
+        tokens = sum(example.weight for example in examples)
+        words, size = sum(example.words for example in examples), sum(example.bytes for example in examples)
         figures = {
             "tokens": float(tokens),
             "words": float(words),
             "bytes": float(size),
-            "replies": float(len(pieces)),
+            "replies": float(len(examples)),
         }
-        for given, nlls in found.nll.items():
+        for factors, nlls in scores.nll.items():
             total = Perplexity(float(nlls.sum()), tokens, words, size, self.recipe.base)
             each = (total.by_token, total.by_word, total.bits_per_byte, total.nll)
-            ending = "" if given == "gold" else f"_{given}"
+            ending = "" if factors == "gold" else f"_{factors}"
             figures |= {f"{name}{ending}": value for name, value in zip((*FIGURES, "nll"), each, strict=True)}
-        return figures | foretelling(self.model.config, found.ranks["gold"])
+        return figures | factor_metrics(self.model.config, scores.ranks["gold"])
 
     def save(self, folder: Path) -> None:
         """Config, tokenizer and the weights in fp16."""
@@ -139,7 +141,7 @@ class ComaeTask:
         """Which model of the family, what it is told, and the units."""
         recipe, config = self.recipe, self.model.config
         left_out = ", ".join(f"{count} of {split}" for split, count in self._left_out.items() if count)
-        found = {
+        conditions = {
             "model of the family": config.title,
             "learned": "everybody's turns" if recipe.learn == "all" else "the listener's turns",
             "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
@@ -147,37 +149,34 @@ class ComaeTask:
             "one after the other",
             "hits and accuracies": "of a factor, the human reply's own factors before it given",
             "weight of the factors' losses": f"{config.weight:g}",
-            "pace of the new embeddings": f"{config.lr_multiplier:g}",
+            "learning rate multiplier of the new embeddings": f"{config.lr_multiplier:g}",
             "left out, since too long or without a factor": left_out or "none",
             "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
             "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
         }
-        return found | ({"split": HELD_OUT} if self._source.divides else {})
+        return conditions | ({"split": HELD_OUT} if self._source.divides else {})
 
-    def _pieces(self, split: str, limit: int) -> list[TrainingExample]:
+    def _encoded(self, split: str, limit: int) -> list[TrainingExample]:
         """A split's replies; one without a factor that the model needs, or without room, is left out."""
-        found, total = [], 0
+        examples, total = [], 0
         for example in islice(self._source.examples(split), self.recipe.data.limit):
-            piece, total = self._inputs.piece(example, limit), total + 1
-            if piece is not None and self._inputs.is_known(piece.factors):
-                found.append(piece)
-        self._left_out[split] = total - len(found)
-        if not found:
+            encoded, total = self._inputs.encode(example, limit), total + 1
+            if encoded is not None and self._inputs.is_known(encoded.factors):
+                examples.append(encoded)
+        self._left_out[split] = total - len(examples)
+        if not examples:
             needed = ", ".join(self.model.config.factors) or "a context"
             raise RecipeError(
                 f"{self._source.name} {split} holds no reply with what the model needs: {needed}.",
                 "Annotate the corpus with `listenwell annotate`, and name its folder as data.annotated.",
             )
-        return found
+        return examples
 
 
 def config_of(recipe: TrainRecipe) -> ComaeConfig:
     """The model's config, on the recipe's base."""
-    if recipe.batches.batching == "examples":
-        raise RecipeError(
-            "CoMAE learns from batches of tokens.", "Set batches.batching to packed or bucketed."
-        )
-    return ComaeConfig.from_dict((recipe.comae or ComaeConfig()).to_dict() | {"base": recipe.base})
+    comae = recipe.settings(ComaeTaskConfig).comae
+    return ComaeConfig.from_dict(comae.to_dict() | {"base": recipe.base})
 
 
 def source_of(recipe: TrainRecipe) -> Source:
@@ -186,7 +185,7 @@ def source_of(recipe: TrainRecipe) -> Source:
     return Source(data.corpus, data.path, recipe.learn == "all", data.annotated)
 
 
-def foretelling(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
+def factor_metrics(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
     """Hits@1 and Hits@3 of act and tone, and how often each mechanism, and all three, are right; in percent.
 
     Args:
@@ -197,8 +196,8 @@ def foretelling(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
     for name in config.factors:
         own = ranks[:, list(SLOTS[name])]
         if name == "mechanisms":
-            for place, short in enumerate(MECHANISM_ABBREVIATIONS):
-                figures[f"{short.lower()}_accuracy"] = _percent(own[:, place] == 1)
+            for column, short in enumerate(MECHANISM_ABBREVIATIONS):
+                figures[f"{short.lower()}_accuracy"] = _percent(own[:, column] == 1)
             figures["cm_exact"] = _percent((own == 1).all(axis=1))
         else:
             for k in (1, 3):

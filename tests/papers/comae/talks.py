@@ -11,7 +11,7 @@ from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.inputs import Inputs
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.recipe import DataRecipe
-from tests.training.helpers import talks, tiny_recipe
+from tests.training.helpers import talks, tiny_recipe, with_changes
 
 CPU = torch.device("cpu")
 FAMILY = [
@@ -68,7 +68,7 @@ def write_told(folder, train=12, valid=6, test=6):
 def told_recipe(output, folder, weights, **changes):
     recipe = tiny_recipe(output, None, weights, model="comae", dropout=0.0)
     recipe = replace(recipe, data=DataRecipe(corpus="jsonl", annotated=folder, test="test"))
-    return replace(recipe, **changes)
+    return with_changes(recipe, **changes)
 
 
 def tiny_comae(weights, seed=1, loud=False, **settings):

@@ -28,7 +28,7 @@ def kept(model, vocabulary, folder):
 
 
 def figures(model, inputs):
-    pieces = [inputs.piece(example, 256) for example in told_examples(3)]
+    pieces = [inputs.encode(example, 256) for example in told_examples(3)]
     found = score(model, pieces)
     return found.nll["gold"].tolist(), found.ranks["gold"].tolist()
 

@@ -1,6 +1,6 @@
 import pytest
 
-from listenwell.errors import InputError, UnknownNameError
+from listenwell.errors import InputError, RecipeError, UnknownNameError
 from listenwell.papers.comae.config import ComaeConfig
 from tests.papers.comae.talks import FAMILY
 
@@ -25,15 +25,15 @@ def test_it_is_written_and_read():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "said"),
+    ("settings", "error", "message"),
     [
         ({"factors": ("tone", "emotoin")}, UnknownNameError, "emotoin"),
         ({"factors": ("act", "act")}, InputError, "Name each factor once"),
-        ({"weight": -1.0}, InputError, r"comae.weight is -1"),
-        ({"lr_multiplier": 0.0}, InputError, r"comae.lr_multiplier is 0"),
-        ({"weight": float("nan")}, InputError, "nan"),
+        ({"weight": -1.0}, RecipeError, r"comae.weight is -1"),
+        ({"lr_multiplier": 0.0}, RecipeError, r"comae.lr_multiplier is 0"),
+        ({"weight": float("nan")}, RecipeError, "nan"),
     ],
 )
-def test_a_wrong_setting_is_named(settings, error, said):
-    with pytest.raises(error, match=said):
+def test_a_wrong_setting_is_named(settings, error, message):
+    with pytest.raises(error, match=message):
         ComaeConfig(**settings)

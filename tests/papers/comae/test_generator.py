@@ -162,7 +162,7 @@ def test_a_factor_that_the_model_lacks_is_said_and_not_pretended(tiny_llama):
 def test_perplexity_with_gold_predicted_and_no_factors(tiny_llama):
     comae, examples = generator(tiny_llama), told_examples(4)
     found = {given: comae.perplexity(examples, given) for given in ("gold", "predicted", "none")}
-    pieces = [comae.runtime.inputs.piece(example, 256) for example in examples]
+    pieces = [comae.runtime.inputs.encode(example, 256) for example in examples]
     expected = score(comae.runtime.model, pieces).nll
     for given, perplexity in found.items():
         assert perplexity.nll == pytest.approx(expected[given].sum(), rel=1e-6)
@@ -171,10 +171,10 @@ def test_perplexity_with_gold_predicted_and_no_factors(tiny_llama):
     assert len({round(perplexity.nll, 3) for perplexity in found.values()}) == 3
     with pytest.raises(InputError, match="golden"):
         comae.perplexity(examples, "golden")
-    generic_question = replace(examples[0], reply=replace(examples[0].reply, factors=None))
+    unlabelled = replace(examples[0], reply=replace(examples[0].reply, factors=None))
     with pytest.raises(InputError, match="Annotate the corpus"):
-        comae.perplexity([generic_question])
-    assert comae.perplexity([generic_question], "none").nll == pytest.approx(
+        comae.perplexity([unlabelled])
+    assert comae.perplexity([unlabelled], "none").nll == pytest.approx(
         comae.perplexity(examples[:1], "none").nll
     )
 
@@ -195,17 +195,17 @@ def test_unknown_acts_and_tones_are_read_once_and_known_ones_stay(tiny_llama):
     comae.__dict__["_annotator"] = fake = FakeAnnotator()
     comae.generate(TALK, None, 1)
     assert fake.asked == []
-    generic_question = Dialogue((Turn("speaker", "My dog died."),))
-    before = comae.factor_probabilities(generic_question, Factors())
-    comae.generate(generic_question, None, 1)
-    assert fake.asked == [generic_question]
-    heard = Dialogue((replace(generic_question.turns[0], factors=Factors(act="agreeing", tone="fear")),))
-    assert comae.factor_probabilities(heard, Factors())["act"] == pytest.approx(before["act"])
-    deaf = generator(tiny_llama, ComaeSettings(annotate=False, decoding=SHORT))
-    assert deaf.probabilities(generic_question, Factors())["act"] != pytest.approx(before["act"])
+    unlabelled = Dialogue((Turn("speaker", "My dog died."),))
+    before = comae.factor_probabilities(unlabelled, Factors())
+    comae.generate(unlabelled, None, 1)
+    assert fake.asked == [unlabelled]
+    labelled = Dialogue((replace(unlabelled.turns[0], factors=Factors(act="agreeing", tone="fear")),))
+    assert comae.factor_probabilities(labelled, Factors())["act"] == pytest.approx(before["act"])
+    plain = generator(tiny_llama, ComaeSettings(annotate=False, decoding=SHORT))
+    assert plain.factor_probabilities(unlabelled, Factors())["act"] != pytest.approx(before["act"])
     vanilla = generator(tiny_llama, factors=("mechanisms",))
     vanilla.__dict__["_annotator"] = None  # never asked: this model is told neither
-    vanilla.generate(generic_question, None, 1)
+    vanilla.generate(unlabelled, None, 1)
 
 
 def test_it_loads_by_name_from_a_run(tiny_llama, tmp_path):

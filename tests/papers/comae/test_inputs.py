@@ -28,29 +28,29 @@ def columns_of(text, speaker, act, tone):
 
 
 def test_context_and_reply_as_the_paper_lays_them_out():
-    piece = Inputs(VOCABULARY, ComaeConfig()).piece(Example(CONTEXT, Turn("b", "What happened?", ASK)), 99)
+    encoded = Inputs(VOCABULARY, ComaeConfig()).encode(Example(CONTEXT, Turn("b", "What happened?", ASK)), 99)
     words = VOCABULARY.encode("What happened?")
     expected = [
         *columns_of("I am so happy", 0, ACTS.index("others"), TONES.index("joy")),
         *columns_of("Oh no", 1, NOTHING, NOTHING),
         *columns_of("hi", 0, NOTHING, TONES.index("fear")),
     ]
-    assert piece.context == len(expected)
+    assert encoded.context == len(expected)
     expected += [[token, 1, NOTHING, NOTHING] for token in (START, *words)]
-    assert piece.columns.tolist() == expected
-    assert piece.labels.tolist() == [*words, END]
-    assert piece.factors.tolist() == [0, 0, 1, ACTS.index("questioning"), TONES.index("surprise")]
-    assert (piece.words, piece.bytes, piece.weight) == (2, 14, len(words) + 1)
+    assert encoded.columns.tolist() == expected
+    assert encoded.labels.tolist() == [*words, END]
+    assert encoded.factors.tolist() == [0, 0, 1, ACTS.index("questioning"), TONES.index("surprise")]
+    assert (encoded.words, encoded.bytes, encoded.weight) == (2, 14, len(words) + 1)
 
 
 def test_a_factor_that_is_not_in_use_is_nowhere():
     inputs = Inputs(VOCABULARY, ComaeConfig(factors=("act",)))
-    piece = inputs.piece(Example(CONTEXT, Turn("b", "What?", ASK)), 99)
-    assert piece.factors.tolist() == [NOTHING] * 3 + [ACTS.index("questioning"), NOTHING]
-    assert set(piece.columns[:, 3].tolist()) == {NOTHING}
-    assert piece.columns[0, 2] == ACTS.index("others")
+    encoded = inputs.encode(Example(CONTEXT, Turn("b", "What?", ASK)), 99)
+    assert encoded.factors.tolist() == [NOTHING] * 3 + [ACTS.index("questioning"), NOTHING]
+    assert set(encoded.columns[:, 3].tolist()) == {NOTHING}
+    assert encoded.columns[0, 2] == ACTS.index("others")
     vanilla = Inputs(VOCABULARY, ComaeConfig(factors=()))
-    assert set(vanilla.piece(Example(CONTEXT, Turn("b", "What?")), 99).columns[:, 2:].flat) == {NOTHING}
+    assert set(vanilla.encode(Example(CONTEXT, Turn("b", "What?")), 99).columns[:, 2:].flat) == {NOTHING}
     assert vanilla.is_known(vanilla.numbers(None)) and not inputs.is_known(
         inputs.numbers(Factors(tone="joy"))
     )
@@ -68,13 +68,13 @@ def test_numbers_and_plans_are_two_spellings_of_one_thing():
 
 def test_the_oldest_turns_go_first_and_a_reply_without_room_is_none():
     inputs, example = Inputs(VOCABULARY, ComaeConfig()), Example(CONTEXT, Turn("b", "What?", ASK))
-    whole = inputs.piece(example, 99)
+    whole = inputs.encode(example, 99)
     first = len(columns_of("I am so happy", 0, 0, 0))
-    cut = inputs.piece(example, len(whole) - 1)
+    cut = inputs.encode(example, len(whole) - 1)
     assert cut.columns.tolist() == whole.columns[first:].tolist()
     last = len(columns_of("hi", 0, 0, 0)) + len(inputs.reply(VOCABULARY.encode("What?")))
-    assert len(inputs.piece(example, last)) == last
-    assert inputs.piece(example, last - 1) is None and inputs.piece(example, 2) is None
+    assert len(inputs.encode(example, last)) == last
+    assert inputs.encode(example, last - 1) is None and inputs.encode(example, 2) is None
 
 
 def test_a_context_says_what_was_left_out():
@@ -98,8 +98,8 @@ def test_a_mark_in_a_text_stays_text():
 def test_a_batch_by_hand():
     inputs = Inputs(VOCABULARY, ComaeConfig())
     pieces = [
-        inputs.piece(Example(Dialogue((Turn("a", "a"),)), Turn("b", "b", ASK)), 99),  # a END START b
-        inputs.piece(Example(Dialogue((Turn("a", "ab"),)), Turn("b", "a", ASK)), 99),
+        inputs.encode(Example(Dialogue((Turn("a", "a"),)), Turn("b", "b", ASK)), 99),  # a END START b
+        inputs.encode(Example(Dialogue((Turn("a", "ab"),)), Turn("b", "a", ASK)), 99),
     ]
     (one, two), (a, b) = map(len, pieces), (VOCABULARY.encode("a")[0], VOCABULARY.encode("b")[0])
     batch = collate(pieces, [[0, 1]], 12, 2)
@@ -117,7 +117,7 @@ def test_a_batch_by_hand():
 
 def test_every_piece_is_measured_once():
     inputs = Inputs(VOCABULARY, ComaeConfig())
-    pieces = [inputs.piece(example, 99) for example in told_examples(9)]
+    pieces = [inputs.encode(example, 99) for example in told_examples(9)]
     numbers = []
     for group, batch in by_length(pieces, 100):
         numbers += group

@@ -146,7 +146,7 @@ def test_pace_scales_steps_and_not_the_start(tiny_llama):
 
 
 def words_of(inputs, count=6, rows=None, width=None):
-    pieces = [inputs.piece(example, 256) for example in told_examples(count)]
+    pieces = [inputs.encode(example, 256) for example in told_examples(count)]
     rows = rows or [[number] for number in range(len(pieces))]
     return pieces, Words.of(collate(pieces, rows, width or max(map(len, pieces))), CPU)
 

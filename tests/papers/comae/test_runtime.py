@@ -27,7 +27,7 @@ def nll_by_steps(runtime, states, labels):
 
 
 def test_token_by_token_it_is_the_model_that_was_trained(runtime):
-    pieces = [runtime.inputs.piece(example, 256) for example in told_examples(4)]
+    pieces = [runtime.inputs.encode(example, 256) for example in told_examples(4)]
     expected = score(runtime.model, pieces, ("gold",)).nll["gold"]
     for piece, nll in zip(pieces, expected, strict=True):
         state = runtime.begin(runtime.read([piece.columns[: piece.context]]), piece.factors[None])
@@ -35,7 +35,7 @@ def test_token_by_token_it_is_the_model_that_was_trained(runtime):
 
 
 def test_rows_with_plans_of_their_own_share_one_context(runtime):
-    piece = runtime.inputs.piece(told_examples(1)[0], 256)
+    piece = runtime.inputs.encode(told_examples(1)[0], 256)
     plans = np.array([[1, 0, 0, 2, 3], [0, 1, 1, 7, 8], [1, 0, 0, 2, 3]])
     state = runtime.read([piece.columns[: piece.context]])
     batch_size = runtime.begin(runtime.pick(state, [0, 0, 0]), plans)
@@ -65,7 +65,7 @@ def test_contexts_of_any_length_are_read_side_by_side(runtime):
 
 
 def test_picked_rows_leave_the_state_as_it_is(runtime):
-    piece = runtime.inputs.piece(told_examples(1)[0], 256)
+    piece = runtime.inputs.encode(told_examples(1)[0], 256)
     state = runtime.read([piece.columns[: piece.context]])
     before = runtime.logits(state).copy()
     runtime.begin(runtime.pick(state, [0, 0]), np.full((2, 5), NOTHING))

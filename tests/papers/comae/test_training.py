@@ -12,15 +12,15 @@ from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.generator import Comae, ComaeSettings
 from listenwell.papers.comae.model import Words, token_losses
-from listenwell.papers.comae.training import ComaeTask, foretelling
+from listenwell.papers.comae.training import ComaeTask, factor_metrics
 from listenwell.recipe import read_recipe
-from listenwell.sweeps.grid import read_plans
+from listenwell.sweeps.grid import read_sweeps
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe
 from listenwell.training.run import train
 from tests.papers.comae.talks import CPU, FAMILY, told_examples, told_recipe, told_talks, write_told
-from tests.training.helpers import resumed_at
+from tests.training.helpers import resumed_at, with_changes
 from tests.training.test_causal import loss_of
 
 RECIPES = Path(__file__).parents[3] / "recipes"
@@ -54,7 +54,7 @@ def test_the_loss_is_the_same_however_replies_are_batched(task):
 
 
 def test_the_loss_is_words_and_factors_together(task, tiny_llama):
-    pieces = task.pieces()
+    pieces = task.examples()
     batch = collate(pieces, [[number] for number in range(len(pieces))], max(map(len, pieces)))
     words = Words.of(batch, CPU)
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_the_loss_is_words_and_factors_together(task, tiny_llama):
 
 
 def test_gradients_reach_every_part(task):
-    (step, *_) = Epoch(task.pieces(), task.collate, task.recipe.batches, 1, 0).steps()
+    (step, *_) = Epoch(task.examples(), task.collate, task.recipe.batches, 1, 0).steps()
     task.model.train()
     task.loss_sum(step.batches[0]).backward()
     for name, parameter in task.model.named_parameters():
@@ -158,11 +158,11 @@ def test_the_ranks_of_the_true_factors_lie_beside_the_result(tiny_llama, tmp_pat
 
 def test_hits_and_accuracies_by_hand():
     ranks = np.array([[1, 1, 1, 1, 4], [1, 2, 1, 3, 1], [2, 1, 1, 9, 2], [1, 1, 1, 2, 3]])
-    assert foretelling(ComaeConfig(), ranks) == {
+    assert factor_metrics(ComaeConfig(), ranks) == {
         "er_accuracy": 75, "ip_accuracy": 75, "ex_accuracy": 100, "cm_exact": 50,
         "da_hits_1": 25, "da_hits_3": 75, "em_hits_1": 25, "em_hits_3": 75,
     }  # fmt: skip
-    assert foretelling(ComaeConfig(factors=()), np.zeros((4, 5), int)) == {}
+    assert factor_metrics(ComaeConfig(factors=()), np.zeros((4, 5), int)) == {}
 
 
 def test_measuring_does_not_depend_on_how_training_is_batched(task, tiny_llama):
@@ -176,8 +176,8 @@ def test_measuring_does_not_depend_on_how_training_is_batched(task, tiny_llama):
 def test_a_reply_without_a_needed_factor_is_left_out_and_counted(tiny_llama, tmp_path, told):
     dialogues = told_talks(4)
     reply = dialogues[0].turns[1]
-    generic_question = replace(reply, factors=replace(reply.factors, act=None))
-    dialogues[0] = replace(dialogues[0], turns=(dialogues[0].turns[0], generic_question))
+    unannotated = replace(reply, factors=replace(reply.factors, act=None))
+    dialogues[0] = replace(dialogues[0], turns=(dialogues[0].turns[0], unannotated))
     lines = "\n".join(dialogue.to_json() for dialogue in dialogues) + "\n"
     (told / "jsonl" / "train.jsonl").write_text(lines)
 
@@ -186,32 +186,31 @@ def test_a_reply_without_a_needed_factor_is_left_out_and_counted(tiny_llama, tmp
         task = ComaeTask.prepare(recipe, CPU)
         task.measure("valid")
         said = task.conditions()["left out, since too long or without a factor"]
-        return len(told_examples(4)) - len(task.pieces()), said
+        return len(told_examples(4)) - len(task.examples()), said
 
     assert left_out(("mechanisms", "act")) == (1, "1 of train")
     assert left_out(("tone",)) == (0, "none")
 
 
 def test_a_corpus_without_factors_is_a_clear_error_and_no_trouble_for_vanilla(tiny_llama, tmp_path):
-    generic_question = tmp_path / "generic_question"
+    unannotated = tmp_path / "unannotated"
     write_told(tmp_path / "annotated")
-    generic_question.mkdir()
+    unannotated.mkdir()
     for split in ("train", "valid", "test"):
         turns = [replace(t, turns=tuple(replace(u, factors=None) for u in t.turns)) for t in told_talks(4)]
-        (generic_question / f"{split}.jsonl").write_text("\n".join(talk.to_json() for talk in turns) + "\n")
-    recipe = told_recipe(tmp_path / "run", None, tiny_llama, data=DataRecipe("jsonl", generic_question))
+        (unannotated / f"{split}.jsonl").write_text("\n".join(talk.to_json() for talk in turns) + "\n")
+    recipe = told_recipe(tmp_path / "run", None, tiny_llama, data=DataRecipe("jsonl", unannotated))
     with pytest.raises(RecipeError, match=r"mechanisms, act, tone\..*listenwell annotate"):
         ComaeTask.prepare(recipe, CPU)
-    assert ComaeTask.prepare(replace(recipe, comae=ComaeConfig(factors=())), CPU).pieces()
+    assert ComaeTask.prepare(with_changes(recipe, comae=ComaeConfig(factors=())), CPU).examples()
     missing = told_recipe(tmp_path / "run", tmp_path / "nowhere", tiny_llama)
     with pytest.raises(CorpusError, match="listenwell annotate"):
         ComaeTask.prepare(missing, CPU)
 
 
 def test_batches_of_examples_are_refused(tiny_llama, tmp_path, told):
-    recipe = told_recipe(tmp_path / "run", told, tiny_llama, batches=BatchRecipe("examples", examples=4))
     with pytest.raises(RecipeError, match="packed or bucketed"):
-        ComaeTask.prepare(recipe, CPU)
+        told_recipe(tmp_path / "run", told, tiny_llama, batches=BatchRecipe("examples", examples=4))
 
 
 @pytest.mark.parametrize("lora", [None, LoraRecipe(4, 8, 0.05)])
@@ -235,9 +234,13 @@ def test_adapters_train_with_the_new_parts_alone(tiny_llama, tmp_path, told, mon
 
 def test_the_recipes_are_the_papers_model_and_its_family():
     recipe = read_recipe(TrainRecipe, RECIPES / "comae" / "comae.yaml")
-    assert recipe.model == "comae" and recipe.comae.title == "CM → DA → EM" and 0 < recipe.comae.weight <= 1
-    (plan,) = read_plans([RECIPES / "studies" / "comae.yaml"])
-    titles = {run.row: run.recipe.comae.title for run in plan.runs}
+    assert (
+        recipe.model == "comae"
+        and recipe.task.comae.title == "CM → DA → EM"
+        and 0 < recipe.task.comae.weight <= 1
+    )
+    (sweep,) = read_sweeps([RECIPES / "sweeps" / "comae.yaml"])
+    titles = {run.row: run.recipe.task.comae.title for run in sweep.runs}
     assert sorted(titles.values()) == sorted(config.title for config in FAMILY)
     for row, title in titles.items():
         assert row.casefold().startswith(title.casefold())

@@ -1,4 +1,4 @@
-"""A study of the light topic classifier, and runs that end at once with a result made up for tests."""
+"""A sweep of the fastText topic classifier, and runs that end at once with a result made up for tests."""
 
 import json
 import sys
@@ -21,14 +21,14 @@ runs:
 """
 
 
-def write_study(folder, text=SWEEP):
+def write_sweep(folder, text=SWEEP):
     folder.mkdir(parents=True, exist_ok=True)
     base = (ROOT / "recipes" / "fasttext_topic.yaml").read_text()
     (folder / "base.yaml").write_text(
         base.replace("corpus: newsgroups", f"corpus: newsgroups\n  path: {POSTS}")
     )
-    (folder / "study.yaml").write_text(text)
-    return folder / "study.yaml"
+    (folder / "sweep.yaml").write_text(text)
+    return folder / "sweep.yaml"
 
 
 def made_up(seed, accuracy, **changes):

@@ -1,6 +1,4 @@
-"""Ears that learn from the sample corpora in a second."""
-
-from dataclasses import replace
+"""Classifiers that learn from the sample corpora in a second."""
 
 import torch
 
@@ -10,14 +8,10 @@ from listenwell.annotators.model import KIND, save_classifier, with_temperatures
 from listenwell.recipe import write_recipe
 from listenwell.training.batching import Epoch
 from listenwell.training.classifier import ClassifierTask
-from listenwell.training.recipe import (
-    BatchRecipe,
-    ClassifierRecipe,
-    DataRecipe,
-    OptimizerRecipe,
-    TrainRecipe,
-)
+from listenwell.training.recipe import BatchRecipe, DataRecipe, OptimizerRecipe, TrainRecipe
+from listenwell.training.task_configs import ClassifierRecipe, ClassifierTaskConfig
 from tests.tiny import ENCODER, sure_ear
+from tests.training.helpers import with_changes
 
 CPU = torch.device("cpu")
 ACT_TEXTS = 10
@@ -36,9 +30,9 @@ def recipe_of(output, *heads, changes=(), **classifier):
         data=DataRecipe(test="test"),
         batches=BatchRecipe("packed", 128, 64),
         optimizer=OptimizerRecipe(learning_rate=3e-2, weight_decay=0.0),
-        classifier=settings,
+        task=ClassifierTaskConfig(settings),
     )
-    return replace(recipe, **dict(changes))
+    return with_changes(recipe, **dict(changes))
 
 
 def task_of(tmp_path, *heads, **given):
@@ -56,14 +50,14 @@ def opinions(task, **scores):
 
 
 def loss_of(task, batches, part_tokens=None):
-    steps = list(Epoch(task.pieces(), task.collate, batches, 3, 0).steps(part_tokens=part_tokens))
-    assert sum(step.targets for step in steps) == len(task.pieces())
+    steps = list(Epoch(task.examples(), task.collate, batches, 3, 0).steps(part_tokens=part_tokens))
+    assert sum(step.targets for step in steps) == len(task.examples())
     with torch.no_grad():
         return sum(float(task.loss_sum(batch)) for step in steps for batch in step.batches)
 
 
 def teacher(folder, encoder, scores, temperature=1.0, **classifier):
-    """A trained ear that is sure of its scores."""
+    """A trained classifier that is sure of its scores."""
     one = sure_ear(encoder, scores)
     with_temperatures(one, dict.fromkeys(scores, temperature))
     with checkpoint.writing(folder, KIND) as place:

@@ -17,7 +17,7 @@ from listenwell.training.loop import Trainer
 from listenwell.training.recipe import BatchRecipe, LoraRecipe
 from listenwell.training.run import train
 from tests.tiny import keep_ear, tiny_ear
-from tests.training.ear_helpers import ACT_TEXTS, loss_of, recipe_of, task_of, teacher
+from tests.training.classifier_helpers import ACT_TEXTS, loss_of, recipe_of, task_of, teacher
 
 pytestmark = pytest.mark.usefixtures("samples", "installed_encoder")
 WISHING = ACTS.index("wishing")
@@ -27,8 +27,8 @@ def test_teachers_are_mixed_with_what_is_known(tmp_path, installed_encoder):
     # The first gives wishing 4/12 and the others 1/12 each; the second, at temperature 2, wishing 3/11.
     one = teacher(tmp_path / "one", installed_encoder, {"act": {"wishing": np.log(4)}})
     two = teacher(tmp_path / "two", installed_encoder, {"act": {"wishing": 2 * np.log(3)}}, 2.0)
-    plain = task_of(tmp_path).pieces()
-    taught = task_of(tmp_path, teachers=(one, two), teacher_share=0.25).pieces()
+    plain = task_of(tmp_path).examples()
+    taught = task_of(tmp_path, teachers=(one, two), teacher_share=0.25).examples()
     think = np.full(9, (1 / 12 + 1 / 11) / 2)
     think[WISHING] = (4 / 12 + 3 / 11) / 2
     assert len(taught) == ACT_TEXTS
@@ -38,19 +38,19 @@ def test_teachers_are_mixed_with_what_is_known(tmp_path, installed_encoder):
         )
         assert after.targets["act"].sum() == pytest.approx(1, abs=1e-4)
         assert after.targets["act"].dtype == np.float32
-    alone = task_of(tmp_path, teachers=(one,), teacher_share=1.0).pieces()
+    alone = task_of(tmp_path, teachers=(one,), teacher_share=1.0).examples()
     assert alone[0].targets["act"][WISHING] == pytest.approx(4 / 12, rel=2e-3)
 
 
 def test_teachers_speak_of_other_texts_only_where_that_is_asked_for(tmp_path, installed_encoder):
     one = teacher(tmp_path / "one", installed_encoder, {"act": {"wishing": np.log(4)}, "tone": {}})
     narrow = task_of(tmp_path, "act", "tone", teachers=(one,))
-    assert [set(piece.targets) for piece in narrow.pieces()] == [{"act"}] * 10 + [{"tone"}] * 3
+    assert [set(piece.targets) for piece in narrow.examples()] == [{"act"}] * 10 + [{"tone"}] * 3
     wide = task_of(tmp_path, "act", "tone", teachers=(one,), spread=True)
-    assert all(set(piece.targets) == {"act", "tone"} for piece in wide.pieces())
+    assert all(set(piece.targets) == {"act", "tone"} for piece in wide.examples())
     # Of a text without a label the teachers alone speak.
-    np.testing.assert_allclose(wide.pieces()[0].targets["tone"], np.full(10, 0.1), rtol=2e-3)
-    assert wide.pieces()[-1].targets["act"][WISHING] == pytest.approx(4 / 12, rel=2e-3)
+    np.testing.assert_allclose(wide.examples()[0].targets["tone"], np.full(10, 0.1), rtol=2e-3)
+    assert wide.examples()[-1].targets["act"][WISHING] == pytest.approx(4 / 12, rel=2e-3)
     assert task_of(tmp_path, "act", teachers=(one,)).conditions()["teachers"] == "1, 0.5 of the target"
 
 
@@ -60,13 +60,13 @@ def in_part(group, number, parts):
 
 def test_a_part_is_left_out_by_dialogues_and_each_falls_into_one(tmp_path):
     contexts = list(SOURCES["contexts"].read("train"))
-    every = len(task_of(tmp_path, "emotion").pieces())
+    every = len(task_of(tmp_path, "emotion").examples())
     left = []
     for part in range(3):
         task = task_of(tmp_path, "emotion", leave_out=(part, 3))
-        left.append(every - len(task.pieces()))
+        left.append(every - len(task.examples()))
         kept = [item.view for item in contexts if not in_part(item.group, part, 3)]
-        tokens = [piece.tokens.tolist() for piece in task.pieces()]
+        tokens = [piece.tokens.tolist() for piece in task.examples()]
         wanted = encode_views(task.vocabulary, kept, 64)
         assert all(given.tokens.tolist() in tokens for given in wanted)
         assert len(tokens) == len(kept) + sum(
@@ -81,7 +81,7 @@ def test_a_teacher_that_left_out_a_part_speaks_for_it_alone(tmp_path, installed_
     fair = [in_part(group, 0, 2) for group in groups]
     assert 0 < sum(fair) < ACT_TEXTS
     one = teacher(tmp_path / "one", installed_encoder, {"act": {"wishing": np.log(4)}}, leave_out=(0, 2))
-    pieces = task_of(tmp_path, teachers=(one,), teacher_share=0.5).pieces()
+    pieces = task_of(tmp_path, teachers=(one,), teacher_share=0.5).examples()
     softened = [piece.targets["act"].max() < 0.99 for piece in pieces]
     assert softened == fair
 
@@ -114,7 +114,7 @@ def test_some_heads_can_learn_alone(tmp_path, installed_encoder):
     trainer = Trainer(recipe)
     learning = {name for name, p in trainer.task.model.named_parameters() if p.requires_grad}
     assert learning == {"heads.act.weight", "heads.act.bias"}
-    assert len(trainer.task.pieces()) == ACT_TEXTS  # tones are not read at all
+    assert len(trainer.task.examples()) == ACT_TEXTS  # tones are not read at all
     kept = load_file(trained / "adapter_model.safetensors")
     train(recipe)
     after = load_file(recipe.output / "best" / "adapter_model.safetensors")
@@ -130,7 +130,7 @@ def test_where_only_heads_learn_the_encoder_is_run_once(tmp_path, installed_enco
     heads = task_of(tmp_path, "act", start=trained, only=("act",))
     batches = BatchRecipe("packed", 128, 64)
     wanted = loss_of(whole, batches)
-    heads.pieces()  # here it is run
+    heads.examples()  # here it is run
     monkeypatch.setattr(heads.model, "states", lambda *rest: pytest.fail("the encoder was run again"))
     assert loss_of(heads, batches) == pytest.approx(wanted, rel=1e-4)
 

@@ -1,0 +1,294 @@
+"""A causal language model in training: what is loaded, what is trained, what is saved."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
+from listenwell.errors import RecipeError
+from listenwell.generators.planned import KIND as PLANNED
+from listenwell.generators.planned import SHIPPED
+from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
+from listenwell.generators.vanilla import KIND as CAUSAL
+from listenwell.metrics import Perplexity
+from listenwell.runtime.added_tokens import AddedTokens
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT
+from listenwell.runtime.quiet import quiet_transformers
+from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.torch_engine import ADDED_TOKENS
+from listenwell.runtime.weights import HUB_FILES, find_weights
+from listenwell.training.adapters import add_lora, load_lora
+from listenwell.training.added_tokens import first_rows
+from listenwell.training.batching import Epoch
+from listenwell.training.compiled import Functions, compiled
+from listenwell.training.recipe import BatchRecipe, TrainRecipe
+from listenwell.training.tokens import Encoded, TokenBatch, collate
+
+SOFT_PROMPT_WORDS = (
+    *(" understanding", " specific", " kind", " honest"),
+    *(" warm", " clear", " caring", " attentive"),
+)
+"""The soft prompt's embeddings are initialized with these words' (Lester et al. 2021, §3.1), in turn."""
+_GENERATOR_FILES = (ADAPTER_CONFIG, ADAPTER, ADDED_TOKENS, "tokenizer.json")
+
+
+@dataclass(frozen=True)
+class _SoftPrompt:
+    """A soft prompt, and the generator it is trained for."""
+
+    tokens: np.ndarray  # (count,) int32: its token numbers, after the vocabulary's
+    generator: Checkpoint
+
+
+class CausalModel:
+    """A causal model with its vocabulary: full fine-tuning, an adapter, or a soft prompt.
+
+    Args:
+        module: a transformers model, with an adapter or without.
+        vocabulary: its own, plan tokens included if it has them.
+        recipe: precision of measuring, compilation and adapter.
+        device: where it is trained.
+        base_files: what its weights were read from.
+    """
+
+    def __init__(
+        self,
+        module: Any,  # noqa: ANN401
+        vocabulary: Vocabulary,
+        recipe: TrainRecipe,
+        device: torch.device,
+        base_files: tuple[Path, ...] = (),
+    ) -> None:
+        self.module = module.to(device)
+        self.vocabulary, self.device, self.base_files = vocabulary, device, base_files
+        self._base_name, self._is_adapter = recipe.base, recipe.lora is not None
+        self._soft_prompt: _SoftPrompt | None = None
+        # Tokens to hidden states; the head is applied at targets only. Measuring, whose rows have every
+        # length, runs the functions without compilation.
+        self._plain: Functions = (self.base.model, _token_losses)
+        self._fast = compiled(self._plain, recipe, device)
+
+    @classmethod
+    def load(cls, recipe: TrainRecipe, device: torch.device, plans: bool = False) -> "CausalModel":
+        """The recipe's base model in float32, with adapters where the recipe asks for them.
+
+        Args:
+            recipe: names base, weights and adapter.
+            device: where it is trained.
+            plans: add the tokens of plans, whose embeddings are trained too.
+        """
+        from transformers import AutoModelForCausalLM
+
+        folder = find_weights(recipe.base, recipe.weights)
+        module = AutoModelForCausalLM.from_pretrained(
+            folder,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            local_files_only=True,
+            attention_dropout=recipe.dropout,  # layers read it when they are made, not later
+        )
+        vocabulary = Vocabulary.from_folder(folder)
+        if plans:
+            module, vocabulary = _with_plan_tokens(module, vocabulary, recipe)
+        elif recipe.lora:
+            module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
+        return cls(module, vocabulary, recipe, device, tuple(folder / name for name in HUB_FILES))
+
+    @property
+    def base(self) -> Any:  # noqa: ANN401
+        """The transformers model inside of an adapter's wrapper."""
+        return self.module.get_base_model() if self._is_adapter else self.module
+
+    @property
+    def context_length(self) -> int:
+        """How many tokens the model can read."""
+        return int(self.base.config.max_position_embeddings)
+
+    @property
+    def soft_prompt(self) -> np.ndarray | None:
+        """The soft prompt's token numbers, (count,) int32; None without one."""
+        return self._soft_prompt.tokens if self._soft_prompt else None
+
+    def start_from(self, start: Path, kinds: Sequence[str] = (PLANNED, CAUSAL)) -> Checkpoint:
+        """Take the weights of a trained generator, whose manifest joins `base_files`.
+
+        Args:
+            start: its checkpoint, or `shipped` for the package's own.
+            kinds: checkpoints that can be gone on from; a single one is required by name.
+        """
+        folder = SHIPPED if str(start) == "shipped" else start
+        saved = open_checkpoint(folder, kinds[0]) if len(kinds) == 1 else open_checkpoint(folder)
+        if saved.kind not in kinds or (ADAPTER in saved.sums) != self._is_adapter:
+            raise RecipeError(
+                f"{saved.folder} holds a {saved.kind!r} checkpoint that this recipe cannot go on from.",
+                "Name a generator's; give `lora` of the same rank if it was trained so.",
+            )
+        try:
+            self.load_weights(saved.folder)
+        except (RuntimeError, ValueError) as error:  # peft and torch tell shapes that differ
+            raise RecipeError(
+                f"{saved.folder} has weights of another form: {str(error).splitlines()[0]}",
+                "Give the recipe's `lora` the rank and targets that it was trained with.",
+            ) from error
+        self.base_files += (saved.folder / MANIFEST,)
+        return saved
+
+    def add_soft_prompt(self, count: int, generator: Checkpoint) -> None:
+        """Add a soft prompt, which alone is trained from now on.
+
+        Args:
+            count: how many tokens it has.
+            generator: what the weights are from; its soft prompt, if it has one, is started from.
+        """
+        old = self.base.get_input_embeddings()
+        known = torch.cat([old.known, old.rows.detach()])
+        words = [self.vocabulary.encode(word)[0] for word in SOFT_PROMPT_WORDS]
+        rows = known[[words[index % len(words)] for index in range(count)]]
+        self.module.requires_grad_(False)
+        self.base.set_input_embeddings(AddedTokens(known, rows).to(self.device))
+        numbers = np.arange(len(known), len(known) + count, dtype=np.int32)
+        self._soft_prompt = _SoftPrompt(numbers, generator)
+        if SOFT_PROMPT in generator.sums:
+            self.load_weights(generator.folder)
+
+    def token_losses(self, batch: TokenBatch) -> torch.Tensor:
+        """Negative log-likelihood of each target, in nats: (targets,)."""
+        decoder, token_losses = self._fast if self.module.training else self._plain
+        segments = self.to_device(batch.segments)
+        # Causal, and only inside its own sequence; padding sees itself, so that no row of the mask is empty.
+        length = batch.tokens.shape[1]
+        same = segments[:, :, None] == segments[:, None, :]
+        causal = torch.ones(length, length, dtype=torch.bool, device=self.device).tril()
+        hidden = decoder(
+            input_ids=self.to_device(batch.tokens),
+            attention_mask=(same & causal)[:, None],
+            position_ids=self.to_device(batch.positions),
+            use_cache=False,
+        ).last_hidden_state
+        at_targets = hidden.flatten(0, 1)[self.to_device(batch.sources)]  # logits only where a token counts
+        losses: torch.Tensor = token_losses(at_targets, self._head(), self.to_device(batch.labels))
+        return losses
+
+    def perplexity(self, sequences: Sequence[Encoded]) -> dict[str, float]:
+        """Perplexity by token and word and bits by byte, from sums over all sequences' targets."""
+        nll, tokens = 0.0, 0
+        self.module.eval()
+        with torch.no_grad():
+            for step in Epoch(sequences, collate, measuring_batches(self.device), 0, 0).steps():
+                for batch in step.batches:
+                    nll += float(self.token_losses(batch).sum().double())
+                tokens += step.targets
+        self.module.train()
+        words, size = (
+            sum(sequence.words for sequence in sequences),
+            sum(sequence.bytes for sequence in sequences),
+        )
+        perplexity = Perplexity(nll, tokens, words, size, self._base_name)
+        return {
+            "perplexity_by_token": perplexity.by_token,
+            "perplexity_by_word": perplexity.by_word,
+            "bits_per_byte": perplexity.bits_per_byte,
+            "nll": nll,
+            "tokens": float(tokens),
+            "words": float(words),
+            "bytes": float(size),
+            "replies": float(sum(sequence.replies for sequence in sequences)),
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the tokenizer and the whole model, an adapter, or the generator's files and a soft prompt."""
+        from safetensors.torch import load_file, save_file
+
+        embeddings = self.base.get_input_embeddings()
+        if self._soft_prompt:
+            for name in _GENERATOR_FILES:
+                if name in self._soft_prompt.generator.sums:
+                    shutil.copyfile(self._soft_prompt.generator.path(name), folder / name)
+            save_file({"rows": embeddings.rows.detach().half().cpu()}, folder / SOFT_PROMPT)
+            return
+        # Embeddings are never among what an adapter trains; peft would ask the hub whether they were.
+        settings = {"save_embedding_layers": False} if self._is_adapter else {}
+        with quiet_transformers():
+            self.module.save_pretrained(folder, **settings)
+        (folder / "README.md").unlink(missing_ok=True)  # peft's empty form for a model card
+        (folder / "tokenizer.json").write_text(self.vocabulary.to_json(), encoding="utf-8")
+        if isinstance(embeddings, AddedTokens):
+            # In half precision, as adapters are shipped: what is measured is what is used.
+            rows = {"rows": embeddings.rows.detach()}
+            for name, tensors in ((ADAPTER, load_file(folder / ADAPTER)), (ADDED_TOKENS, rows)):
+                save_file({key: value.half().cpu() for key, value in tensors.items()}, folder / name)
+
+    def load_weights(self, folder: Path) -> None:
+        """Take the weights of a checkpoint that `save` wrote, or of a model without plan tokens."""
+        from safetensors.torch import load_file
+
+        embeddings = self.base.get_input_embeddings()
+        if self._soft_prompt:
+            rows = load_file(folder / SOFT_PROMPT)["rows"]
+            if rows.shape != embeddings.rows.shape:
+                raise RecipeError(
+                    f"{folder} has a soft prompt of {len(rows)} tokens.",
+                    f"Give preference.soft_prompt {len(rows)}.",
+                )
+            with torch.no_grad():
+                embeddings.rows.copy_(rows)
+        elif self._is_adapter:
+            load_lora(self.module, folder / ADAPTER)
+            if isinstance(embeddings, AddedTokens) and (folder / ADDED_TOKENS).is_file():
+                with torch.no_grad():
+                    embeddings.rows.copy_(load_file(folder / ADDED_TOKENS)["rows"])
+        else:  # a head that is tied is not in the file
+            self.module.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
+
+    def to_device(self, array: np.ndarray) -> torch.Tensor:
+        """An array as a tensor on the model's device, without waiting for it."""
+        tensor = torch.from_numpy(array)
+        if self.device.type == "cuda":
+            return tensor.pin_memory().to(self.device, non_blocking=True)
+        return tensor
+
+    def _head(self) -> Sequence[torch.Tensor]:
+        """The output layer's weights in one part or more, which together are (vocabulary, width)."""
+        embeddings = self.base.get_input_embeddings()
+        if not isinstance(embeddings, AddedTokens):
+            return (self.base.lm_head.weight,)
+        # Input and output are tied. A soft prompt is never an output. In two parts, no gradient is worked
+        # out for the one that is not trained.
+        return (embeddings.known,) if self._soft_prompt else (embeddings.known, embeddings.rows)
+
+
+def measuring_batches(device: torch.device) -> BatchRecipe:
+    """Batches of like length to measure on: they do not depend on how training is batched."""
+    return BatchRecipe("bucketed", 16_384 if device.type == "cuda" else 4_096, 8)
+
+
+def _with_plan_tokens(
+    module: Any,  # noqa: ANN401
+    vocabulary: Vocabulary,
+    recipe: TrainRecipe,
+) -> tuple[Any, Vocabulary]:
+    """The model and its vocabulary with the tokens of plans; under LoRA only their rows are trained."""
+    words = [token_words(level, value) for level in LEVELS for value in CHOICES[level]]
+    rows, extended = first_rows(module, vocabulary, words), vocabulary.extended(TOKENS)
+    if recipe.lora:
+        module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
+        base = module.get_base_model()
+        base.set_input_embeddings(AddedTokens(base.get_input_embeddings().weight, rows))
+    else:
+        with quiet_transformers(), torch.no_grad():
+            module.resize_token_embeddings(len(extended), mean_resizing=False)
+            module.get_input_embeddings().weight[len(vocabulary) :] = rows
+    return module, extended
+
+
+def _token_losses(hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
+    """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width) in parts."""
+    parts = [torch.nn.functional.linear(hidden, part) for part in head]
+    logits = (torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]).float()
+    return torch.nn.functional.cross_entropy(logits, labels, ignore_index=-100, reduction="none")
