@@ -14,7 +14,8 @@ import torch
 from listenwell import checkpoint
 from listenwell.annotators.config import KIND, ClassifierConfig, no_marks
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, Batch
+from listenwell.annotators.inference import BatchOutput
+from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, TokenBatch
 from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build, dumps
@@ -46,29 +47,24 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
         """How many tokens of a batch are read fastest where the weights are."""
         return GPU_TOKENS if self._device.type == "cuda" else CPU_TOKENS
 
-    def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
-        """What `inference.ClassifierBackend` promises; on a GPU the encoder runs in bfloat16."""
+    def predict(self, batch: TokenBatch, mark_words: bool) -> BatchOutput:
+        """See `inference.ClassifierBackend`; on a GPU the encoder runs in bfloat16."""
         device = self._device
-        arrays = (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts)
-        *given, owners, starts = (torch.from_numpy(array).to(device) for array in arrays)
+        arrays = (batch.tokens, batch.types, batch.positions, batch.segments)
+        tensors = [torch.from_numpy(array).to(device) for array in arrays]
+        flat = batch.segments.reshape(-1)
+        owners = torch.from_numpy(np.where(flat > 0, flat - 1, len(batch.tokens))).to(device)
+        starts = torch.from_numpy(np.arange(len(batch.tokens)) * batch.tokens.shape[1]).to(device)
         with (
             torch.inference_mode(),
             torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
         ):
-            states = self.states(*given)
-            words = [
-                self.word_logits(states[row, first:end]).sigmoid().float().cpu().numpy()
-                for row, first, end in batch.marked
-            ]
-            return self.pooled(states, owners, starts).float().cpu().numpy(), words
-
-    def answers(self, pooled: np.ndarray, head: str) -> np.ndarray:
-        """Scores of a head's labels, without its temperature: (texts, labels) float32."""
+            states = self.states(*tensors)
+            words = self.word_logits(states).sigmoid().float().cpu().numpy() if mark_words else None
+            pooled = self.pooled(states, owners, starts).float()
         with torch.inference_mode():
-            found: np.ndarray = (
-                self.logits(torch.from_numpy(pooled).to(self._device), head).float().cpu().numpy()
-            )
-        return found
+            logits = {name: self.logits(pooled, name).cpu().numpy() for name in self.config.heads}
+        return BatchOutput(pooled.cpu().numpy(), logits, words)
 
     @property
     def _device(self) -> torch.device:

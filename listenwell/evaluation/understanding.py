@@ -17,7 +17,7 @@ from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.fasttext import KIND as BAG
 from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.annotators.inference import ClassifierOutput, hear
+from listenwell.annotators.inference import ClassifierOutput, classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of
@@ -158,7 +158,7 @@ def _answers(classifier: MultiTaskClassifier, vocabulary: Vocabulary, scope: Sco
         inputs = encode_views(vocabulary, [item.view for item in labelled], classifier.config.limit)
         marked = range(len(inputs)) if any(q.head in classifier.config.marked for q in wanted) else ()
         with progress(f"reading {source}", total=len(inputs), unit="texts") as advance:
-            heard = hear(classifier, inputs, marked, advance)
+            heard = classify(classifier, inputs, marked, advance)
         for question in wanted:
             known = [place for place, item in enumerate(labelled) if question.head in item.labels]
             if not known:
@@ -196,7 +196,7 @@ def _adjusted(
     if not every:
         return {}
     labelled = [item for _, item in sampling.draw(every)]
-    heard = hear(
+    heard = classify(
         classifier, encode_views(vocabulary, [item.view for item in labelled], classifier.config.limit)
     )
     valid = _of_head(classifier, head.name, heard, labelled, range(len(labelled)))

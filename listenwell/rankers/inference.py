@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, like_lengths
 from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.blocks import moved
 from listenwell.rankers.inputs import Text, stacked
+from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, like_lengths
 
 CPU_PLACES, GPU_PLACES = 1_000_000, 24_000_000
 """Pairs of words of a context and a reply that are matched at once."""

@@ -63,6 +63,12 @@ class Vocabulary:
         found = self._tokenizer.encode_batch_fast([_clean(text) for text in texts], add_special_tokens=False)
         return [list(encoding.ids) for encoding in found]
 
+    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
+        """The tokens of texts that are split into words, and for each token the index of its word."""
+        cleaned = [[_clean(word) for word in words] for words in texts]
+        encodings = self._tokenizer.encode_batch(cleaned, is_pretokenized=True, add_special_tokens=False)
+        return [(list(encoding.ids), list(encoding.word_ids)) for encoding in encodings]
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The place of each token of `encode` in the text: its first letter and the one after its last."""
         return list(self._tokenizer.encode(_clean(text), add_special_tokens=False).offsets)

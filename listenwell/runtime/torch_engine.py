@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
 from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
-from listenwell.runtime.names import SOFT_PROMPT
+from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
-
-ADDED_TOKENS = "added_tokens.safetensors"
-"""Of an adapter: the embeddings of tokens that it adds to the vocabulary, as `rows`."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
 from listenwell.annotators.config import KIND, ClassifierConfig, probabilities
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, save_classifier, with_temperatures
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
@@ -201,7 +201,7 @@ class ClassifierTask:
         else:
             taught = [piece for _, piece, _ in chosen]
         if settings.only:  # the encoder stays: it is run once, not in every epoch
-            vectors = hear(self.model.eval(), taught).pooled
+            vectors = classify(self.model.eval(), taught).pooled
             self.model.train()
             taught = [replace(piece, pooled=row) for piece, row in zip(taught, vectors, strict=True)]
         return [piece for piece, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]
@@ -253,7 +253,7 @@ class ClassifierTask:
     def _logits(self, source: Source, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """By head: logits and targets of the texts that have its label."""
         _, pieces = self._read(source, split)
-        heard = hear(self.model.eval(), pieces)
+        heard = classify(self.model.eval(), pieces)
         found = {}
         for head in source.heads:
             known = [place for place, piece in enumerate(pieces) if head in piece.targets]

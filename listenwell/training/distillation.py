@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from listenwell.annotators.config import ClassifierConfig, probabilities
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import load_classifier
 from listenwell.annotators.sources import Labelled
 from listenwell.annotators.views import encode_views
@@ -45,7 +45,7 @@ def with_teachers(
         ]
         classifier, vocabulary = load_classifier(folder, _weights_of(folder, recipe))
         inputs = encode_views(vocabulary, [texts[place][0].view for place in places], classifier.config.limit)
-        heard = hear(classifier.to(device), inputs)
+        heard = classify(classifier.to(device), inputs)
         for head in set(classifier.config.heads) & set(learning):
             found = probabilities(heard.logits(head), head, classifier.config.temperature(head))
             for place, row in zip(places, found.astype(np.float32), strict=True):

@@ -23,9 +23,9 @@ from listenwell.generators.prompt_template import EncodedPrompt, PromptTemplate
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.preference.pairs import talk_of
 from listenwell.runtime.added_tokens import AddedTokens
+from listenwell.runtime.names import ADDED_TOKENS
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
-from listenwell.runtime.torch_engine import ADDED_TOKENS
 from listenwell.runtime.weights import HUB_FILES
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.added_tokens import first_rows

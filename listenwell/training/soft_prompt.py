@@ -18,8 +18,7 @@ from listenwell.errors import RecipeError
 from listenwell.generators.plans import LEVELS
 from listenwell.preference.pairs import Pair
 from listenwell.runtime.added_tokens import AddedTokens
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT
-from listenwell.runtime.torch_engine import ADDED_TOKENS
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.training.pair_batch import PairExample
 from listenwell.training.preference import PreferenceTask
 from listenwell.training.recipe import TrainRecipe

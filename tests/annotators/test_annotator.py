@@ -7,7 +7,7 @@ from listenwell import Annotator, Dialogue, Factors, Listener, Turn, checkpoint
 from listenwell.annotators import annotator as module
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
 from listenwell.annotators.views import encode_views
 from listenwell.cli.terminal_chat import _heard
@@ -46,7 +46,7 @@ def annotator(classifier):
 
 def answer(classifier, head, *view):
     """The head's probabilities for one view, read alone."""
-    logits = hear(classifier, encode_views(VOCABULARY, [view], 64)).logits(head)
+    logits = classify(classifier, encode_views(VOCABULARY, [view], 64)).logits(head)
     return probabilities(logits, head, classifier.config.temperature(head))[0]
 
 

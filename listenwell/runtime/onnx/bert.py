@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 BLOCK = 16
 """Numbers that are rounded together: fewer than a Llama's, because a BERT norms after it adds, so that its
 channels cannot be balanced."""
+WORDS, WORD_VECTORS = "words", "vectors.weight"
+"""The `model_type` of an encoder that is a table of word vectors, and the name of that table."""
 _SHUT = -1e30
 """Added to the score of a place that is not seen."""
 
@@ -76,6 +78,21 @@ def build_bert(
         advance: is told of each layer that is done.
     """
     _Bert(graph, shape, weights).build(advance)
+
+
+def build_words(graph: Graph, weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:
+    """Write the graph of word vectors alone, with the inputs and the output of `build_bert`.
+
+    Returns:
+        The notes of the graph's file.
+    """
+    table = weights[WORD_VECTORS]
+    for name in ("types", "positions", "segments"):
+        graph.input(name, "INT64", ["rows", "length"])
+    rows = graph.lookup(graph.input("tokens", "INT64", ["rows", "length"]), WORD_VECTORS, table)
+    graph.node("Identity", [rows], ["states"])
+    graph.output("states", "FLOAT", ["rows", "length", table.shape[1]])
+    return {"width": str(table.shape[1]), "positions": str(2**31 - 1)}
 
 
 @dataclass(frozen=True)

@@ -149,6 +149,18 @@ class Graph:
             accuracy_level=_EIGHT_BITS_TO_EIGHT_BITS,
         )
 
+    def dense(self, given: str, name: str, weight: "np.ndarray", bias: "np.ndarray") -> str:
+        """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`.
+
+        Args:
+            given: x, (…, width).
+            name: what weights and result are kept under.
+            weight: W, (outputs, width).
+            bias: b, (outputs,).
+        """
+        product = self.node("MatMul", [given, self.constant(f"{name}.weight", weight.T)], [f"{name}.product"])
+        return self.node("Add", [product, self.constant(f"{name}.bias", bias)], [name])
+
     def save(self, name: str, notes: Mapping[str, str]) -> None:
         """Write the graph.
 
