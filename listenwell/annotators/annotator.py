@@ -130,19 +130,19 @@ class Annotator:
     @overload
     def __call__(self, texts: str | Dialogue, top: int = 5) -> Turn: ...
     @overload
-    def __call__(self, texts: Sequence[str | Dialogue], top: int = 5) -> list[Turn]: ...
-    def __call__(self, texts: str | Dialogue | Sequence[str | Dialogue], top: int = 5) -> Turn | list[Turn]:
+    def __call__(self, texts: list[str] | list[Dialogue], top: int = 5) -> list[Turn]: ...
+    def __call__(self, texts: str | Dialogue | list[str] | list[Dialogue], top: int = 5) -> Turn | list[Turn]:
         """Annotate one text or several, as a pipeline of transformers does.
 
         Args:
-            texts: a speaker's utterance or a dialogue, whose last turn is read; or a sequence of them.
+            texts: a speaker's utterance or a dialogue, whose last turn is annotated; or a list of them.
             top: how many labels of each head to keep.
 
         Returns:
-            The turn with its readings and factors; a list of turns for a sequence.
+            The turn with its readings and factors; a list of turns for a list.
         """
-        if isinstance(texts, str | Dialogue):
-            return self([texts], top)[0]
+        if not isinstance(texts, list):
+            return self([texts], top)[0]  # type: ignore[list-item]
         dialogues = [Dialogue((Turn(SPEAKER, text),)) if isinstance(text, str) else text for text in texts]
         return [dialogue.turns[-1] for dialogue in self.annotate_all(dialogues, top, last=True)]
 

@@ -67,7 +67,9 @@ class Vocabulary:
         """The tokens of texts that are split into words, and for each token the index of its word."""
         cleaned = [[_clean(word) for word in words] for words in texts]
         encodings = self._tokenizer.encode_batch(cleaned, is_pretokenized=True, add_special_tokens=False)
-        return [(list(encoding.ids), list(encoding.word_ids)) for encoding in encodings]
+        # Only special tokens belong to no word, and there are none.
+        words_of = ([word for word in encoding.word_ids if word is not None] for encoding in encodings)
+        return [(list(encoding.ids), words) for encoding, words in zip(encodings, words_of, strict=True)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The place of each token of `encode` in the text: its first letter and the one after its last."""

@@ -118,3 +118,14 @@ def test_without_vectors_a_pool_cannot_be_searched(scorer):
     for ask in asks:
         with pytest.raises(CheckpointError, match=r"gives no vectors for large pools.*bi-encoder"):
             ask()
+
+
+def test_rank_gives_the_best_first(tiny_encoder, tmp_path):
+    folder = keep_ranker(tiny_ranker(tiny_encoder, "cross")[0], tmp_path / "kept")
+    ranker = Ranker.from_pretrained(str(folder))
+    ranked = ranker.rank(TALKS[0], REPLIES)
+    scores = ranker.scores(TALKS[0], REPLIES)
+    assert [reply.index for reply in ranked] == np.argsort(-scores, kind="stable").tolist()
+    assert [reply.text for reply in ranked] == [REPLIES[reply.index] for reply in ranked]
+    assert ranker.rank(TALKS[0], REPLIES, top=2) == ranked[:2]
+    assert ranker.rank("My dog died.", []) == []

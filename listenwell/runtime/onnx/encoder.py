@@ -66,11 +66,12 @@ class OnnxEncoder(OnnxModel):
             return self._run(batch, outputs)
         unpacked = []
         for name, values in zip(outputs, self._run(batch.packed(), outputs), strict=True):
-            if name in self._by_token:
-                rows = np.zeros((*mask.shape, values.shape[2]), np.float32)
-                rows[mask] = values[0]
-                values = rows
-            unpacked.append(values)
+            if name not in self._by_token:
+                unpacked.append(values)
+                continue
+            rows = np.zeros((*mask.shape, values.shape[2]), np.float32)
+            rows[mask] = values[0]
+            unpacked.append(rows)
         return unpacked
 
     def batches(
