@@ -141,10 +141,10 @@ class Annotator:
         Returns:
             The turn with its readings and factors; a list of turns for a list.
         """
-        if not isinstance(texts, list):
-            return self([texts], top)[0]  # type: ignore[list-item]
-        dialogues = [Dialogue((Turn(SPEAKER, text),)) if isinstance(text, str) else text for text in texts]
-        return [dialogue.turns[-1] for dialogue in self.annotate_all(dialogues, top, last=True)]
+        items = texts if isinstance(texts, list) else [texts]
+        dialogues = [Dialogue((Turn(SPEAKER, item),)) if isinstance(item, str) else item for item in items]
+        turns = [dialogue.turns[-1] for dialogue in self.annotate_all(dialogues, top, last=True)]
+        return turns if isinstance(texts, list) else turns[0]
 
     def annotate(self, dialogue: Dialogue, top: int = 5) -> Dialogue:
         """The dialogue with readings on every turn, and factors where they were not known.

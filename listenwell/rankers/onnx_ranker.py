@@ -1,4 +1,4 @@
-"""Rankers on onnxruntime: encoder, pooling and the cross-encoder's head are one graph. Imports no torch."""
+"""Rankers on onnxruntime: pooling, the cross-encoder's head and CoBERT's matching are in graphs. No torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -145,6 +145,10 @@ class OnnxBiEncoder(OnnxRanker):
 class OnnxCoBERT(OnnxBiEncoder):
     """`cobert.CoBERT`: co-attention between context and reply, persona and reply (PEC §4)."""
 
+    def __init__(self, config: RankerConfig, encoder: "OnnxEncoder", weights: Arrays) -> None:
+        super().__init__(config, encoder, weights)
+        self._matching = Matching(config.cobert, weights, encoder.width)
+
     @property
     def normalized(self) -> bool:
         """Always."""
@@ -171,11 +175,10 @@ class OnnxCoBERT(OnnxBiEncoder):
         """(contexts, replies) float32"""
         states, means = self._encoded([*contexts, *personas, *replies])
         end = len(contexts) + len(personas)
-        matching = Matching(self.config.cobert, self.weights)
-        scores = matching.scores(states[: len(contexts)], states[len(contexts) : end], states[end:])
+        scores = self._matching.scores(states[: len(contexts)], states[len(contexts) : end], states[end:])
         if self.config.cobert.joint:
             queries = self._queries(means[: len(contexts)], means[len(contexts) : end], personas)
-            scores += matching.weight(0, "hop 0") * (queries @ self._vectors(means[end:]).T)
+            scores += self._matching.weights[0, PARTS.index("hop 0")] * (queries @ self._vectors(means[end:]).T)
         return scores
 
     def _encoded(self, texts: Sequence[Text]) -> tuple[list[np.ndarray], np.ndarray]:

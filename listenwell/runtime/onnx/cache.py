@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -86,6 +86,35 @@ def graph_folder(ingredients: Ingredients) -> Path:
     """The folder with a model's graph, weights and tokenizer, built now where it is not there or damaged."""
     name = ingredients.weights.stem if ingredients.weights.is_file() else ingredients.weights.name
     folder = cache_folder() / "graphs" / f"{name}-{ingredients.precision}-{ingredients.key()[:16]}"
+
+    def fill(aside: Path) -> None:
+        with _source(ingredients.weights, aside.parent) as source:
+            _build(ingredients, source, aside)
+
+    return _cached(folder, fill)
+
+
+def cached_graph(name: str, key: str, build: Callable[[Graph], None]) -> Path:
+    """The folder with a graph of few weights in float32, built now if it is missing or damaged.
+
+    Args:
+        name: begins the folder's name.
+        key: names all that shapes the graph.
+        build: adds inputs, nodes and outputs.
+    """
+
+    def fill(aside: Path) -> None:
+        with Graph(aside, "fp32") as graph:
+            build(graph)
+            graph.save(name, {})
+
+    versions = " ".join(version(package) for package in ("onnx", "onnxruntime"))
+    whole_key = hashlib.sha256(f"{key} {versions}".encode()).hexdigest()
+    return _cached(cache_folder() / "graphs" / f"{name}-{whole_key[:16]}", fill)
+
+
+def _cached(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """The folder, filled first if it is missing or damaged."""
     if _is_whole(folder):
         return folder
     with one_at_a_time(folder):
@@ -94,8 +123,8 @@ def graph_folder(ingredients: Ingredients) -> Path:
             return folder
         if folder.exists():
             print(f"listenwell: {folder} is damaged. It is made again.", file=sys.stderr)
-        with checkpoint.writing(folder, KIND) as aside, _source(ingredients.weights, aside.parent) as source:
-            _build(ingredients, source, aside)
+        with checkpoint.writing(folder, KIND) as aside:
+            fill(aside)
     return folder
 
 
@@ -104,7 +133,7 @@ def _is_whole(folder: Path) -> bool:
     try:
         sums = json.loads((folder / checkpoint.MANIFEST).read_text(encoding="utf-8"))["sha256"]
         return {GRAPH, WEIGHTS} <= set(sums) and all(
-            known_sha256(folder / name) == wanted for name, wanted in sums.items()
+            known_sha256(folder / name) == digest for name, digest in sums.items()
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False

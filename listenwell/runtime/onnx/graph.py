@@ -60,7 +60,7 @@ class Graph:
         inputs: Sequence[str],
         outputs: Sequence[str],
         domain: str = "",
-        **settings: float,
+        **settings: float | str,
     ) -> str:
         """Add an operation; returns its first output's name."""
         from onnx import helper
