@@ -208,7 +208,7 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
                 places = np.maximum(mask.cumsum(axis=1) - 1, 0)
                 return torch.from_numpy(run(words.tokens.numpy(), words.types.numpy(), places, mask))
 
-            ranker.body.forward = states
+            ranker.backbone.forward = states
         heard = classify(classifier, inputs)
         labels = np.stack([heard.logits(head).argmax(axis=1) for head in classifier.config.heads])
         replies = states_of(ranker, makes.replies([item.reply.text for item in items]))

@@ -56,7 +56,7 @@ def load_onnx_classifier(
 
     saved = open_checkpoint(folder, KIND)
     config = build(ClassifierConfig, saved.config())
-    encoder = open_encoder(saved, base_folder(config.base, weights), "encoder.")
+    encoder = open_encoder(saved, base_folder(config.base, weights), ("encoder.",))
     config.check_room(encoder.positions)
     sizes = {f"heads.{name}": len(HEADS[name].labels) for name in config.heads}
     if config.marked:

@@ -60,12 +60,12 @@ class WordBackbone(torch.nn.Module):  # type: ignore[misc]
 def make_backbone(
     config: RankerConfig, weights: Path | None = None, dropout: float = 0.0
 ) -> tuple[EncoderBackbone | WordBackbone, Path]:
-    """A body as the config wants it, not yet trained, and the base model's folder."""
+    """A backbone as the config wants it, not yet trained, and the base model's folder."""
     encoder, folder = load_encoder(config.base, weights, dropout)
-    if config.body == "pretrained":
+    if config.backbone == "pretrained":
         return EncoderBackbone(encoder), folder
     vectors = encoder.get_input_embeddings().weight.detach()
-    if config.body == "words":
+    if config.backbone == "words":
         return WordBackbone(vectors), folder
     from transformers import BertConfig, BertModel
 

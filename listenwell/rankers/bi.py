@@ -1,7 +1,7 @@
 """Bi-encoder (Humeau et al. 2020), with persona the Tri-encoder of PEC §5.1.
 
 score = dot(mean(vector of context, vector of persona), vector of reply); vectors are means over states.
-With the body `words` it is PEC's BoW, with `transformer` EmpatheticDialogues' retrieval model.
+With the backbone `words` it is PEC's BoW, with `transformer` EmpatheticDialogues' retrieval model.
 """
 
 import math
@@ -21,8 +21,8 @@ class BiEncoder(RankingModel):
 
     gives_vectors = True
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         self.scale = torch.nn.Parameter(torch.tensor(math.log(FIRST_SCALE))) if config.bi.cosine else None
 
     def kept(self, replies: States) -> States:

@@ -15,7 +15,7 @@ def states_in_groups(ranker: RankingModel, words: Words, there: np.ndarray | Non
     """The same as `ranker.states`, read in groups that are each cut to their longest text.
 
     Args:
-        ranker: whose body reads.
+        ranker: whose backbone reads.
         words: the texts.
         there: (rows, length) bool, their mask; where it is known already, a GPU need not be waited for.
     """

@@ -19,8 +19,8 @@ class CoBERT(RankingModel):
     The product of concatenations is the sum of the parts' products, so nothing is concatenated.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         weights = [[FIRST_WEIGHTS[part] for part in PARTS] for _ in ("context", "persona")]
         self.weights = torch.nn.Parameter(torch.tensor(weights)) if config.cobert.weighted else None
         self.sharpness = (

@@ -30,7 +30,7 @@ def placed(arrays: dict[str, np.ndarray], device: torch.device) -> Words:
 def states_of(
     ranker: RankingModel, texts: Sequence[Text], advance: Callable[[int], None] | None = None
 ) -> States:
-    """What a ranker's body makes of texts, in the order given; equal texts are read once.
+    """What a ranker's backbone makes of texts, in the order given; equal texts are read once.
 
     Args:
         ranker: in eval mode, wherever its weights are.

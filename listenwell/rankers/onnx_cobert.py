@@ -139,9 +139,13 @@ class MatchingGraph:
         products = {}
         for part in poolings:
             operator = "ReduceMax" if part == "max" else "ReduceMean"
-            pooled_x = graph.node(operator, [attended_x, self._axis(graph, 1)], [f"hop 1.{part}.x"], keepdims=0)
+            pooled_x = graph.node(
+                operator, [attended_x, self._axis(graph, 1)], [f"hop 1.{part}.x"], keepdims=0
+            )
             if part == "max":  # padding repeats a token, which moves no maximum
-                pooled_y = graph.node(operator, [attended_y, self._axis(graph, 1)], ["hop 1.max.y"], keepdims=0)
+                pooled_y = graph.node(
+                    operator, [attended_y, self._axis(graph, 1)], ["hop 1.max.y"], keepdims=0
+                )
             else:
                 pooled_y = self._masked_mean(graph, attended_y, "mean of attended y")
             products[part] = self._inner(graph, pooled_x, pooled_y, part)

@@ -178,7 +178,9 @@ class OnnxCoBERT(OnnxBiEncoder):
         scores = self._matching.scores(states[: len(contexts)], states[len(contexts) : end], states[end:])
         if self.config.cobert.joint:
             queries = self._queries(means[: len(contexts)], means[len(contexts) : end], personas)
-            scores += self._matching.weights[0, PARTS.index("hop 0")] * (queries @ self._vectors(means[end:]).T)
+            scores += self._matching.weights[0, PARTS.index("hop 0")] * (
+                queries @ self._vectors(means[end:]).T
+            )
         return scores
 
     def _encoded(self, texts: Sequence[Text]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -250,7 +252,7 @@ def runs_on_onnx_ranker(config: RankerConfig, weights: Path | None = None) -> bo
     """
     if config.model not in ONNX_RANKERS:
         return False
-    return config.body != "pretrained" or runs_on_onnx(base_folder(config.base, weights))
+    return config.backbone != "pretrained" or runs_on_onnx(base_folder(config.base, weights))
 
 
 def load_onnx_ranker(
@@ -267,8 +269,9 @@ def load_onnx_ranker(
     config = build(RankerConfig, saved.config())
     base = base_folder(config.base, weights)
     ranker = ONNX_RANKERS[config.model]
-    prefix = "body." if config.body == "words" else "body.encoder."
-    encoder = open_encoder(saved, base, prefix, CONFIGS.get(config.body))
+    inner = "" if config.backbone == "words" else "encoder."
+    prefixes = (f"backbone.{inner}", f"body.{inner}")  # today's, and that of earlier releases
+    encoder = open_encoder(saved, base, prefixes, CONFIGS.get(config.backbone))
     config.check_room(encoder.positions, ranker.reads_pairs)
     encoder.check_shapes(ranker.shapes(config, encoder.width))
     loaded = encoder.load(precision, ranker.heads(encoder))

@@ -68,7 +68,7 @@ class Runtime(Protocol):
     context_length: int
     """How many tokens prompt and reply may have together."""
     soft_prompt: tuple[int, ...]
-    """Tokens that stand for no word, and can be read but not said: see `generators.prefix_cache`; none mostly."""
+    """Soft prompt tokens, which can be read but not generated (`generators.prefix_cache`); mostly none."""
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""

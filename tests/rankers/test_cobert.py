@@ -14,8 +14,8 @@ from tests.rankers import checks
 HOPS = [hops for count in (1, 2, 3, 4) for hops in itertools.combinations((0, 1, 2, 3), count)]
 
 
-def make(body=None, **settings):
-    return checks.make("cobert", body, cobert=CobertSettings(**settings))
+def make(backbone=None, **settings):
+    return checks.make("cobert", backbone, cobert=CobertSettings(**settings))
 
 
 def softmax(values):
@@ -256,7 +256,7 @@ def test_parts_of_a_batch_learn():
         ({"among": 8}, "cobert.among is 8.*together with cobert.vectors"),
         ({"among": 1, "vectors": 0.5}, "cobert.among is 1.*Give 2 or more"),
         ({"among": -2, "vectors": 0.5}, "cobert.among is -2"),
-        ({"hops": (1, 2), "together": True}, "cobert.together is of hop 0.*Add 0"),
+        ({"hops": (1, 2), "joint": True}, "cobert.joint is of hop 0.*Add 0"),
         ({"alike": True, "vectors": 0.5}, "cobert.alike needs cobert.among"),
     ],
 )

@@ -89,10 +89,10 @@ def test_cobert_scores_as_with_torch(tiny_encoder, tmp_path, settings):
     same(onnx.context_vectors(contexts, nobody), ranker.context_vectors(contexts, nobody))
 
 
-@pytest.mark.parametrize("body", ["pretrained", "transformer", "words"])
+@pytest.mark.parametrize("backbone", ["pretrained", "transformer", "words"])
 @pytest.mark.parametrize("cosine", [True, False])
-def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body, cosine):
-    settings = {"model": "bi", "body": body, "bi": BiSettings(cosine)}
+def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, backbone, cosine):
+    settings = {"model": "bi", "backbone": backbone, "bi": BiSettings(cosine)}
     ranker, onnx, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", **settings)
     assert type(onnx) is OnnxBiEncoder and onnx.gives_vectors and onnx.vector_width == ranker.vector_width
     same(onnx.score_texts(contexts, personas, replies), ranker.score_texts(contexts, personas, replies))
@@ -100,10 +100,10 @@ def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body, cosine)
     same(onnx.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
 
 
-@pytest.mark.parametrize("body", ["pretrained", "transformer", "words"])
-def test_a_cross_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body):
+@pytest.mark.parametrize("backbone", ["pretrained", "transformer", "words"])
+def test_a_cross_encoder_scores_as_with_torch(tiny_encoder, tmp_path, backbone):
     ranker, onnx, (contexts, personas, replies) = both(
-        tiny_encoder, tmp_path / "kept", model="cross", body=body
+        tiny_encoder, tmp_path / "kept", model="cross", backbone=backbone
     )
     assert type(onnx) is OnnxCrossEncoder and not onnx.gives_vectors
     wanted = ranker.score_texts(contexts, personas, replies)
@@ -125,9 +125,9 @@ def test_with_an_adapter_too(tiny_encoder, tmp_path, model, seed):
     same(onnx.score_texts(*given), ranker.score_texts(*given))
 
 
-@pytest.mark.parametrize("body", ["transformer", "words"])
-def test_cobert_on_every_body(tiny_encoder, tmp_path, body):
-    ranker, onnx, given = both(tiny_encoder, tmp_path / "kept", body=body)
+@pytest.mark.parametrize("backbone", ["transformer", "words"])
+def test_cobert_on_every_body(tiny_encoder, tmp_path, backbone):
+    ranker, onnx, given = both(tiny_encoder, tmp_path / "kept", backbone=backbone)
     same(onnx.score_texts(*given), ranker.score_texts(*given))
     assert onnx.score_texts(*given).shape == (len(MANY), len(MORE))
 

@@ -89,7 +89,7 @@ def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encod
     members = {
         "cross": tiny_ranker(tiny_encoder, "cross")[0],
         "cobert": tiny_ranker(tiny_encoder, "cobert", cobert=CobertSettings(vectors=0.5))[0],
-        "words": tiny_ranker(tiny_encoder, "bi", body="words")[0],
+        "words": tiny_ranker(tiny_encoder, "bi", backbone="words")[0],
     }
     with checkpoint.writing(tmp_path / "all", "ensemble") as place:
         for name, ranker in members.items():

@@ -39,8 +39,8 @@ class DAM(RankingModel):
     The persona has images of its own, by the same weights, and its own last layer; the two scores are added.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         depths, (first, second) = config.dam.layers + 1, config.dam.filters
 
         def modules(count: int) -> torch.nn.ModuleList:

@@ -1,6 +1,6 @@
 """DIM (Gu et al. 2019, Dually Interactive Matching): replies are matched with context and persona.
 
-With the body `words` it is PEC's DIM, with the pretrained one BERT+DIM (PEC §5.4).
+With the backbone `words` it is PEC's DIM, with the pretrained one BERT+DIM (PEC §5.4).
 """
 
 from typing import Any, cast
@@ -44,8 +44,8 @@ class DIM(RankingModel):
     Without a persona the last two are zeros. All texts share the BiLSTMs, as in the release.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         width = config.recurrent.width
         self.encoder = bilstm(self.width, width)
         self.enhancement = Enhancement(2 * width, width)

@@ -14,13 +14,13 @@ class HLSTM(RankingModel):
 
     One BiLSTM reads each turn, persona sentence and reply; its last states are their vectors. A context is
     what a second BiLSTM makes of its turns, a persona the average of its sentences. Vectors have twice
-    `config.recurrent.width` numbers, whatever the body's width.
+    `config.recurrent.width` numbers, whatever the backbone's width.
     """
 
     gives_vectors = True
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         width = config.recurrent.width
         self.utterances = bilstm(self.width, width)
         self.turns = bilstm(2 * width, width)

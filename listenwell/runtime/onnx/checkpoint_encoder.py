@@ -88,14 +88,14 @@ class CheckpointEncoder:
 
 
 def open_encoder(
-    saved: Checkpoint, base: Path, prefix: str, config: Mapping[str, Any] | None = None
+    saved: Checkpoint, base: Path, prefixes: tuple[str, ...], config: Mapping[str, Any] | None = None
 ) -> CheckpointEncoder:
     """Find the encoder of a checkpoint, and the weights beside it.
 
     Args:
         saved: holds an adapter and heads, or all weights.
         base: the base model's folder.
-        prefix: of the encoder's weights among all, such as "encoder.".
+        prefixes: that the names of the encoder's weights may have among all, such as "encoder.".
         config: the encoder's config.json, where it is not the base model's.
     """
     text = (base / CONFIG).read_bytes() if config is None else json.dumps(dict(config)).encode()
@@ -105,6 +105,7 @@ def open_encoder(
         own, width = _arrays(saved, HEAD_FILE), int(settings["hidden_size"])
         return CheckpointEncoder(saved, base, saved.folder, own, width, positions)
     arrays = _arrays(saved, WHOLE)
+    prefix = next((old for old in prefixes if any(name.startswith(old) for name in arrays)), prefixes[0])
     encoder = {name: value for name, value in arrays.items() if name.startswith(prefix)}
     own = {name: value for name, value in arrays.items() if name not in encoder}
     width = int(settings.get("hidden_size", next(iter(encoder.values())).shape[-1]))
