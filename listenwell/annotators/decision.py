@@ -28,7 +28,7 @@ def choose(probabilities: np.ndarray, frequencies: np.ndarray, share: float) -> 
     """The number of the chosen label of each item.
 
     Args:
-        chances: (n, labels), probabilities.
+        probabilities: (n, labels), probabilities.
         frequencies: (labels,), `log_frequencies`.
         share: τ; 0 chooses the likeliest.
     """

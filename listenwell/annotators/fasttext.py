@@ -1,4 +1,4 @@
-"""A light classifier of texts after fastText (Joulin et al. 2017): a bag of vectors, then a linear softmax.
+"""A small text classifier after fastText (Joulin et al. 2017): a bag of vectors, then a linear softmax.
 
 A text is the mean of the vectors of its words and of its word pairs; pairs share a fixed number of vectors
 (their buckets), to which a hash sends them. Reading needs numpy alone. Rashkin et al. (2019, §4.3) put such a

@@ -1,4 +1,4 @@
-"""An ear: one encoder with an adapter, and the heads that share its pass.
+"""A multi-task classifier: one encoder with an adapter, and the heads that share its pass.
 
 The encoder's states of a text are pooled into one vector h; a head is a linear layer on h. Heads of
 mechanisms can also mark words: a linear layer on each state of the reply (EPITOME §4's rationales).
@@ -135,10 +135,10 @@ def save_classifier(classifier: MultiTaskClassifier, folder: Path) -> None:
 
 
 def load_classifier(folder: Path, weights: Path | None = None) -> tuple[MultiTaskClassifier, Vocabulary]:
-    """An ear from its checkpoint, with the adapter merged into the encoder.
+    """Load a classifier from its checkpoint, with the adapter merged into the encoder.
 
     Args:
-        folder: a checkpoint that `save_ear` filled.
+        folder: a checkpoint that `save_classifier` filled.
         weights: the encoder's own folder, where it is not the installed one.
     """
     saved = checkpoint.open_checkpoint(folder, KIND)
@@ -150,5 +150,5 @@ def load_classifier(folder: Path, weights: Path | None = None) -> tuple[MultiTas
 
 
 def with_temperatures(classifier: MultiTaskClassifier, temperatures: dict[str, float]) -> None:
-    """Give the ear fitted temperatures."""
+    """Set fitted temperatures."""
     classifier.config = replace(classifier.config, temperatures=tuple(sorted(temperatures.items())))

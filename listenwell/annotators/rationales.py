@@ -1,4 +1,4 @@
-"""The words of a reply that show a mechanism (EPITOME §4: rationales), from chances of word pieces."""
+"""The words of a reply that show a mechanism: EPITOME's rationales (§4), from token probabilities."""
 
 from collections.abc import Sequence
 
@@ -27,8 +27,8 @@ def shown_spans(
     Args:
         text: the reply.
         vocabulary: what cut it into pieces.
-        chances: (pieces,), how likely each of its first pieces shows the mechanism.
-        least: from which chance on a piece counts.
+        probabilities: (pieces,), how likely each of its first pieces shows the mechanism.
+        least: the probability above which a piece counts.
     """
     shown = np.zeros(len(text), bool)
     for (first, end), probability in zip(vocabulary.spans(text), probabilities, strict=False):

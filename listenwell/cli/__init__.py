@@ -13,7 +13,7 @@ from listenwell.cli.evaluate import evaluate
 from listenwell.cli.evaluate_generators import compare
 from listenwell.cli.evaluate_rankers import ensemble
 from listenwell.cli.export import export
-from listenwell.cli.rank import rank
+from listenwell.cli.rank import rank, score_pools
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
 from listenwell.cli.serve import serve
@@ -37,6 +37,7 @@ app.command()(serve)
 app.command()(reply)
 app.command()(annotate)
 app.command()(rank)
+app.command()(score_pools)
 app.command()(evaluate)
 app.command()(ensemble)
 app.command()(compare)

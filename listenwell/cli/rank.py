@@ -36,6 +36,15 @@ RankerFolder = Annotated[
 ]
 Weights = Annotated[Path | None, typer.Option(help="Your own folder with the encoder's base weights.")]
 
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Training runs or checkpoints.")]
+ScoresFolder = Annotated[Path, typer.Option("--out", help="The folder for the scores.")]
+CorpusName = Annotated[str, typer.Option(help="The corpus whose replies are ranked.")]
+Splits = Annotated[
+    list[str] | None, typer.Option("--split", help="Repeatable; otherwise valid and test.")
+]
+PoolCount = Annotated[int | None, typer.Option("--pools", help="Only so many pools of each split.")]
+Unshuffled = Annotated[bool, typer.Option("--unshuffled", help="Also the test split's neighbours as pools.")]
+
 
 def rank(
     context: Said,
@@ -143,3 +152,31 @@ def _remarks(search: "PoolSearch", seconds: float) -> list[str]:
     cleaned = f"{left_out:,} left out" if left_out else "nothing left out"
     lines = [f"{contents.count:,} replies in {search.index.name}, {cleaned}; searched in {seconds:.3f} s."]
     return [*lines, *(f"  {remark}" for remark in contents.remarks), *search.notices]
+
+
+def score_pools(
+    runs: Runs,
+    out: ScoresFolder,
+    corpus: CorpusName = "empathetic_dialogues",
+    split: Splits = None,
+    pools: PoolCount = None,
+    unshuffled: Unshuffled = False,
+) -> None:
+    """Score every pool of a split with trained rankers, and keep the scores.
+
+    `listenwell evaluate rankers` and `listenwell ensemble` read them from there. A stopped run continues by
+    the same command.
+
+    Example: listenwell score-pools runs/cobert --out runs/scores --split valid
+    """
+    from listenwell.metrics import recall_at
+    from listenwell.rankers.ensemble import load_scorer
+    from listenwell.rankers.scoring import Pools, pool_scores, ranks
+
+    for folder in runs:
+        scorer = load_scorer(folder)
+        for name in split or ("valid", "test"):
+            for shuffled in (True, False) if unshuffled and name == "test" else (True,):
+                part = Pools(corpus, name, shuffled, most=pools)
+                recall = recall_at(ranks(pool_scores(scorer, part, out)), 1)
+                typer.echo(visible(f"{folder}: {part}: R@1 {recall:.2f}"))

@@ -14,8 +14,8 @@ import numpy as np
 
 from listenwell.errors import InputError, ListenwellError
 from listenwell.files import hash_files
-from listenwell.papers.rankers.ensemble import load_scorer
 from listenwell.preference.pairs import Pair, read_pairs
+from listenwell.rankers.ensemble import load_scorer
 from listenwell.rankers.ranker import READER
 from listenwell.rankers.scorer import Scorer
 from listenwell.results.metric_registry import units

@@ -147,7 +147,7 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         has = persona.mask.any(dim=1, keepdim=True)
         return torch.where(has, (vector + known) / 2, vector)
 
-    # What `witness.Scores` asks for: arrays in, arrays out.
+    # What `scorer.Scores` needs: arrays in, arrays out.
     def score_texts(
         self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
     ) -> np.ndarray:

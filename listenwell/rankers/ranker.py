@@ -12,8 +12,8 @@ import numpy as np
 
 from listenwell.dialogue import SPEAKER, Candidate, Dialogue, Factors, Turn
 from listenwell.errors import CheckpointError
-from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
 from listenwell.rankers.config import PRECISION
+from listenwell.rankers.ensemble import Ensemble, load_scorer
 from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import AUTO
 

@@ -1,4 +1,4 @@
-"""A witness's scores for every pool of a split, kept on disk: they take minutes, their use seconds."""
+"""A scorer's scores for every pool of a split, kept on disk because they take minutes."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ from listenwell.dialogue import Example
 from listenwell.errors import InputError
 from listenwell.files import hash_files, written_whole
 from listenwell.metrics import pools, rank_of_truth
-from listenwell.papers.rankers.ensemble import Ensemble
 from listenwell.progress import progress
+from listenwell.rankers.ensemble import Ensemble
 from listenwell.rankers.scorer import Scorer
 
 RANKS = "ranks.npy"
@@ -73,9 +73,9 @@ def pool_scores(scorer: Scorer, given: Pools, folder: Path) -> np.ndarray:
     """Scores of every block: (blocks, contexts, replies) float32, the true replies on the diagonals.
 
     Args:
-        witness: who scores; an ensemble's members are asked one by one, and each one's scores are kept.
+        scorer: of an ensemble, each member's scores are computed and kept.
         given: which blocks.
-        folder: where scores are kept, by a key of witness and data; a stopped run goes on from there.
+        folder: where scores are kept, by a key of scorer and data; a stopped run continues from there.
     """
     if isinstance(scorer, Ensemble):
         parts = [pool_scores(member, given, folder) for member in scorer.scorers]

@@ -145,7 +145,6 @@ def test_the_command_is_kept_without_places_on_this_machine(monkeypatch):
     ("module", "said"),
     [
         ("training.__main__", "python -m listenwell.training"),
-        ("rankers.__main__", "python -m listenwell.rankers"),
         ("evaluation.generate_replies", "python -m listenwell.evaluation.generate_replies"),
     ],
 )

@@ -4,9 +4,9 @@ import pytest
 from listenwell import checkpoint
 from listenwell.dialogue import Candidate, Factors
 from listenwell.errors import CheckpointError
-from listenwell.papers.rankers.ensemble import Ensemble, EnsembleConfig
 from listenwell.rankers import ranker as module
 from listenwell.rankers.config import CobertSettings
+from listenwell.rankers.ensemble import Ensemble, EnsembleConfig
 from listenwell.rankers.ranker import Ranker
 from listenwell.rankers.scorer import RankerScorer
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, tiny_ranker

@@ -14,13 +14,12 @@ from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
 from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
+from listenwell.rankers import GENERATOR_SCORERS
 from listenwell.rankers.scorer import checkpoint_key
 
 if TYPE_CHECKING:
     from listenwell.runtime.torch_engine import TorchRuntime
 
-KINDS = ("causal", "planned")
-"""Checkpoints of generators that can rank."""
 PROMPT_TOKENS, REPLY_TOKENS = 384, 96
 
 
@@ -49,7 +48,7 @@ class Likelihood:
         from listenwell.runtime.engines import Engine
 
         saved = open_checkpoint(folder)
-        if saved.kind not in KINDS:
+        if saved.kind not in GENERATOR_SCORERS:
             raise CheckpointError(
                 f"{folder} holds a {saved.kind!r} checkpoint, no generator's.", "Name another folder."
             )
