@@ -47,9 +47,9 @@ class ClassifierConfig(Record):
 
     def check_room(self, positions: int) -> None:
         """Raise an error if the encoder reads fewer tokens than the classifier."""
-        if self.limit > places:
+        if self.limit > positions:
             raise InputError(
-                f"The classifier's limit is {self.limit} tokens, but its encoder reads {places}.",
+                f"The classifier's limit is {self.limit} tokens, but its encoder reads {positions}.",
                 "Lower the limit.",
             )
 

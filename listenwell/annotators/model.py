@@ -88,10 +88,10 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
         mask = segments[:, :, None] == segments[:, None, :]
         if self._causal:
             mask = mask & torch.ones(mask.shape[1:], dtype=torch.bool, device=mask.device).tril()
-        given = {"input_ids": tokens, "attention_mask": mask[:, None], "position_ids": positions}
+        inputs = {"input_ids": tokens, "attention_mask": mask[:, None], "position_ids": positions}
         if not self._causal:
-            given["token_type_ids"] = types
-        states: torch.Tensor = self.encoder(**given).last_hidden_state
+            inputs["token_type_ids"] = types
+        states: torch.Tensor = self.encoder(**inputs).last_hidden_state
         return states
 
     def pooled(self, states: torch.Tensor, owners: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
@@ -117,15 +117,15 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
 
     def logits(self, pooled: torch.Tensor, head: str) -> torch.Tensor:
         """Scores of a head's labels, without its temperature: (pieces, labels)."""
-        found: torch.Tensor = self.heads[head](self.dropout(pooled))
-        return found
+        logits: torch.Tensor = self.heads[head](self.dropout(pooled))
+        return logits
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """How much each place shows each marked head's level: (places, marked heads)."""
         if self.words is None:
             raise no_marks()
-        found: torch.Tensor = self.words(states.float())
-        return found
+        logits: torch.Tensor = self.words(states.float())
+        return logits
 
 
 def save_classifier(classifier: MultiTaskClassifier, folder: Path) -> None:

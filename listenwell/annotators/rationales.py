@@ -51,16 +51,16 @@ def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, 
     return np.array(inside, bool)
 
 
-def _word_start(text: str, place: int) -> int:
-    while 0 < place < len(text) and _in_word(text[place - 1]) and _in_word(text[place]):
-        place -= 1
-    return place
+def _word_start(text: str, index: int) -> int:
+    while 0 < index < len(text) and _in_word(text[index - 1]) and _in_word(text[index]):
+        index -= 1
+    return index
 
 
-def _word_end(text: str, place: int) -> int:
-    while 0 < place < len(text) and _in_word(text[place - 1]) and _in_word(text[place]):
-        place += 1
-    return place
+def _word_end(text: str, index: int) -> int:
+    while 0 < index < len(text) and _in_word(text[index - 1]) and _in_word(text[index]):
+        index += 1
+    return index
 
 
 def _in_word(letter: str) -> bool:

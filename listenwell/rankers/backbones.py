@@ -23,13 +23,13 @@ class EncoderBackbone(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, words: Words) -> torch.Tensor:
         """(rows, length, width); places count words only, so that padding inside a row moves nothing."""
-        given = words.mask
+        mask = words.mask
         # Words see words; padding sees padding, so that no row of the mask is empty.
-        seen = given[:, :, None] == given[:, None, :]
+        seen = mask[:, :, None] == mask[:, None, :]
         if self._causal:
             seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=seen.device).tril()
-        places = (given.cumsum(dim=1) - 1).clamp(min=0)
-        inputs = {"input_ids": words.tokens, "attention_mask": seen[:, None], "position_ids": places}
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        inputs = {"input_ids": words.tokens, "attention_mask": seen[:, None], "position_ids": positions}
         if not self._causal:
             inputs["token_type_ids"] = words.types
         with _attention():
@@ -53,8 +53,8 @@ class WordBackbone(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, words: Words) -> torch.Tensor:
         """(rows, length, width)"""
-        found: torch.Tensor = self.vectors(words.tokens)
-        return found
+        vectors: torch.Tensor = self.vectors(words.tokens)
+        return vectors
 
 
 def make_backbone(

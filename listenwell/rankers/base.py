@@ -77,7 +77,7 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
     """
 
     gives_vectors = False
-    """Whether `vectors` and `asked` are trained: then replies can be searched by inner product."""
+    """Whether `vectors` and `queries` are trained: then replies can be searched by inner product."""
     reads_pairs = False
     """Whether `match` itself runs the backbone, once a pair, so that nothing can be kept."""
 
@@ -135,10 +135,10 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         return choice_losses(self.scores(context, persona, replies) * scale, allowed)
 
     def vectors(self, replies: States) -> torch.Tensor:
-        """(replies, width); their inner product with `asked` is a first score."""
+        """(replies, width); their inner product with `queries` is a first score."""
         return masked_mean(replies.values, replies.mask)
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """(contexts, width): the average of context and persona (PEC §5.1's Tri-encoder)."""
         vector = masked_mean(context.values, context.mask)
         if persona is None:
@@ -207,5 +207,5 @@ def masked_max(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         mask: (…, n) bool, broadcast.
     """
     shut = values.masked_fill(~mask.unsqueeze(-1), torch.finfo(values.dtype).min)
-    found = shut.max(dim=-2).values  # amax would divide its gradient among equals, in many passes
-    return cast(torch.Tensor, found * mask.any(dim=-1, keepdim=True))
+    largest = shut.max(dim=-2).values  # amax would divide its gradient among equals, in many passes
+    return cast(torch.Tensor, largest * mask.any(dim=-1, keepdim=True))

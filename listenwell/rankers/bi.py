@@ -31,16 +31,16 @@ class BiEncoder(RankingModel):
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """(contexts, replies)"""
-        return self.asked(context, persona) @ self.vectors(replies).T
+        return self.queries(context, persona) @ self.vectors(replies).T
 
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, width); of length 1 where directions are compared."""
-        found = super().vectors(replies)
-        return found if self.scale is None else torch.nn.functional.normalize(found, dim=-1)
+        vectors = super().vectors(replies)
+        return vectors if self.scale is None else torch.nn.functional.normalize(vectors, dim=-1)
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """(contexts, width); the learned scale is in it."""
-        found = super().asked(context, persona)
+        vectors = super().queries(context, persona)
         if self.scale is None:
-            return found
-        return torch.nn.functional.normalize(found, dim=-1) * self.scale.exp()
+            return vectors
+        return torch.nn.functional.normalize(vectors, dim=-1) * self.scale.exp()

@@ -144,17 +144,17 @@ class RankerConfig(Record):
         for name in ("context_tokens", "persona_tokens", "reply_tokens"):
             _at_least(f"ranker.{name}", getattr(self, name), 8)
 
-    def check_room(self, places: int, joint: bool = False) -> None:
-        """An error if an encoder has fewer places than the ranker's texts have tokens.
+    def check_room(self, positions: int, joint: bool = False) -> None:
+        """An error if an encoder has fewer positions than the ranker's texts have tokens.
 
         Args:
-            places: how many tokens the encoder reads at most.
+            positions: how many tokens the encoder reads at most.
             joint: whether it reads persona, context and reply one after the other.
         """
         lengths = (self.persona_tokens, self.context_tokens, self.reply_tokens)
-        if (longest := sum(lengths) if joint else max(lengths)) > places:
+        if (longest := sum(lengths) if joint else max(lengths)) > positions:
             raise InputError(
-                f"The ranker reads texts of {longest} tokens, but its encoder {places} at most.",
+                f"The ranker reads texts of {longest} tokens, but its encoder {positions} at most.",
                 "Lower ranker.context_tokens, persona_tokens or reply_tokens.",
             )
 

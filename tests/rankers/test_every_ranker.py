@@ -92,7 +92,7 @@ def test_scores_are_products_of_vectors_where_there_are_some(form, backbone):
         )
         vectors = ranker.vectors(replies)
         assert vectors.shape == (4, ranker.vector_width) == (4, VECTORS[form])
-        checks.near(ranker.asked(context, persona) @ vectors.T, checks.scores(ranker))
+        checks.near(ranker.queries(context, persona) @ vectors.T, checks.scores(ranker))
 
 
 def test_names_are_of_different_rankers():

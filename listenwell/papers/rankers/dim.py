@@ -70,8 +70,8 @@ class DIM(RankingModel):
             # softmax; where all begin below zero they never learn, so it is left out.
             weights = masked_softmax(self.sentences(sentences).squeeze(2), mask)
             known = torch.einsum("ps,psd->pd", weights, sentences)
-        found = torch.cat((spoken, reply_to_context, known, reply_to_persona), dim=1)
-        scores: torch.Tensor = self.head(functional.relu(self.hidden(found)))
+        features = torch.cat((spoken, reply_to_context, known, reply_to_persona), dim=1)
+        scores: torch.Tensor = self.head(functional.relu(self.hidden(features)))
         return scores.view(len(context), len(replies))
 
     def _matched(

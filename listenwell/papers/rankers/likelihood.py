@@ -60,15 +60,15 @@ class Likelihood:
         """(contexts, replies) float32"""
         vocabulary = self._runtime.vocabulary
         end = vocabulary.special(END)
-        tokens = [[*given[:REPLY_TOKENS], end] for given in vocabulary.encode_many(replies)]
+        tokens = [[*ids[:REPLY_TOKENS], end] for ids in vocabulary.encode_many(replies)]
         short = [with_short_persona(vocabulary, context, PROMPT_TOKENS // 2) for context in contexts]
         prompts = [build_prompt(vocabulary, context, "", PROMPT_TOKENS).tokens for context in short]
-        found = self._runtime.log_likelihoods_of(prompts, tokens)
-        return found - self._prior * self._priors(replies, tokens)
+        log_likelihoods = self._runtime.log_likelihoods_of(prompts, tokens)
+        return log_likelihoods - self._prior * self._priors(replies, tokens)
 
     def _priors(self, replies: Sequence[str], tokens: Sequence[Sequence[int]]) -> np.ndarray:
         """log P(y) of each reply; asked once."""
-        new = {text: given for text, given in zip(replies, tokens, strict=True) if text not in self._alone}
+        new = {text: ids for text, ids in zip(replies, tokens, strict=True) if text not in self._alone}
         if new and self._prior:
             head = reply_head(self._runtime.vocabulary)
             self._alone |= dict(

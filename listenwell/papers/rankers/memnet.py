@@ -21,9 +21,9 @@ class MemNet(RankingModel):
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """(contexts, replies)"""
-        return self.asked(context, persona) @ self.vectors(replies).T
+        return self.queries(context, persona) @ self.vectors(replies).T
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """q⁺: (contexts, width)."""
         query = masked_mean(context.values, context.mask)
         if persona is None:
