@@ -60,8 +60,10 @@ class Vocabulary:
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of many texts, worked on in parallel; never a special one."""
-        found = self._tokenizer.encode_batch_fast([_clean(text) for text in texts], add_special_tokens=False)
-        return [list(encoding.ids) for encoding in found]
+        encodings = self._tokenizer.encode_batch_fast(
+            [_clean(text) for text in texts], add_special_tokens=False
+        )
+        return [list(encoding.ids) for encoding in encodings]
 
     def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
         """The tokens of texts that are split into words, and for each token the index of its word."""

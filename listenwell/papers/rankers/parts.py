@@ -26,9 +26,7 @@ class Parts:
         among = torch.arange(1, count + 1, device=numbers.device)[:, None]
         self._each = numbers[:, None] == among  # (rows, parts, length)
         self._lengths = self._each.sum(dim=2)  # (rows, parts)
-        positions = (self._each.cumsum(dim=2) * self._each).sum(
-            dim=1
-        ).flatten() - 1  # inside its part
+        positions = (self._each.cumsum(dim=2) * self._each).sum(dim=1).flatten() - 1  # inside its part
         words = (numbers > 0).flatten().nonzero().squeeze(1)
         parts = words // numbers.shape[1] * count + numbers.flatten()[words] - 1
         # Packed order: the first words of all parts, the longest part first, then all second ones.

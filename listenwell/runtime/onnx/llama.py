@@ -42,7 +42,7 @@ class LlamaShape:
             "rope_type": kind != "default",
         }
         if any(strange.values()):
-            names = ", ".join(name for name, found in strange.items() if found)
+            names = ", ".join(name for name, differs in strange.items() if differs)
             raise WeightsError(
                 f"The model is no plain Llama; what differs: {names}.",
                 "Run it with torch, or use a plain Llama.",
