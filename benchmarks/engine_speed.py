@@ -181,7 +181,7 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
     import torch
 
     from listenwell.annotators.annotator import SHIPPED
-    from listenwell.annotators.inference import hear
+    from listenwell.annotators.inference import classify
     from listenwell.annotators.model import load_classifier
     from listenwell.annotators.views import encode_views
     from listenwell.rankers.base import Words
@@ -208,8 +208,8 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
                 places = np.maximum(mask.cumsum(axis=1) - 1, 0)
                 return torch.from_numpy(run(words.tokens.numpy(), words.types.numpy(), places, mask))
 
-            ranker.body.forward = states
-        heard = hear(classifier, inputs)
+            ranker.backbone.forward = states
+        heard = classify(classifier, inputs)
         labels = np.stack([heard.logits(head).argmax(axis=1) for head in classifier.config.heads])
         replies = states_of(ranker, makes.replies([item.reply.text for item in items]))
         contexts = states_of(ranker, makes.contexts([item.context for item in items[:pools]]))

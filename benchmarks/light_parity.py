@@ -22,7 +22,7 @@ import numpy as np
 from listenwell.annotators.annotator import SHIPPED as CLASSIFIER
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import CONTEXT, GIVEN_FROM, HEADS, REPLY, UTTERANCE
-from listenwell.annotators.inference import ClassifierBackend, hear
+from listenwell.annotators.inference import ClassifierBackend, classify
 from listenwell.annotators.model import load_classifier
 from listenwell.annotators.onnx_classifier import load_onnx_classifier
 from listenwell.annotators.views import View, context_view, encode_views
@@ -85,7 +85,7 @@ def labels(
     for kind, texts in given.items():
         inputs = encode_views(vocabulary, texts, classifier.config.limit)
         begin = time.process_time()
-        heard = hear(classifier, inputs)
+        heard = classify(classifier, inputs)
         seconds += time.process_time() - begin
         for head in (name for name in classifier.config.heads if HEADS[name].view == kind):
             probabilities_ = probabilities(heard.logits(head), head, classifier.config.temperature(head))

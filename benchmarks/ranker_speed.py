@@ -29,7 +29,7 @@ SYSTEMS: dict[str, dict[str, object]] = {
     "Poly-encoder": {"model": "poly"},
     "BERT+MemNet": {"model": "memnet"},
     "BERT+DAM": {"model": "dam"},
-    "DIM": {"model": "dim", "body": "words"},
+    "DIM": {"model": "dim", "backbone": "words"},
     "BERT+DIM": {"model": "dim"},
     "CoBERT": {"model": "cobert"},
     "CoBERT − hop-1": {"model": "cobert", "cobert": {"hops": [2]}},

@@ -30,8 +30,8 @@ def fit_temperature(logits: np.ndarray, targets: np.ndarray, head: str) -> float
 
 def negative_log_likelihood(logits: np.ndarray, targets: np.ndarray, head: str, temperature: float) -> float:
     """Mean over items, in nats; for heads with several labels the sum over labels."""
-    found = np.clip(probabilities(logits, head, temperature), 1e-12, 1.0)
-    total = (targets * np.log(found)).sum()
+    clipped = np.clip(probabilities(logits, head, temperature), 1e-12, 1.0)
+    total = (targets * np.log(clipped)).sum()
     if HEADS[head].several:
-        total += ((1 - targets) * np.log(np.clip(1 - found, 1e-12, 1.0))).sum()
+        total += ((1 - targets) * np.log(np.clip(1 - clipped, 1e-12, 1.0))).sum()
     return float(-total / len(targets))

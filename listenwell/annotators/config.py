@@ -1,4 +1,4 @@
-"""What an ear is made of, and what its scores mean; read from recipes and checkpoints. Imports no torch."""
+"""The settings of a multi-task classifier, and what its scores mean. Imports no torch."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ POOLINGS = ("mean", "first", "last")
 
 @dataclass(frozen=True)
 class ClassifierConfig(Record):
-    """What an ear is made of."""
+    """The settings of a multi-task classifier."""
 
     base: str
     """The encoder, a name of `weights.BASE_MODELS`."""
@@ -45,17 +45,18 @@ class ClassifierConfig(Record):
         """Heads that mark words, in order."""
         return tuple(name for name in self.heads if HEADS[name].view == "reply") if self.marks_words else ()
 
-    def check_room(self, places: int) -> None:
-        """An error if the encoder has fewer places than the ear reads tokens."""
-        if self.limit > places:
+    def check_room(self, positions: int) -> None:
+        """Raise an error if the encoder reads fewer tokens than the classifier."""
+        if self.limit > positions:
             raise InputError(
-                f"The ear's limit is {self.limit} tokens, but its encoder reads {places}.", "Lower the limit."
+                f"The classifier's limit is {self.limit} tokens, but its encoder reads {positions}.",
+                "Lower the limit.",
             )
 
 
 def no_marks() -> InputError:
-    """What an ear says that is asked to mark words and cannot."""
-    return InputError("This ear marks no words.", "Train one with marks_words.")
+    """The error of a classifier without heads that mark words."""
+    return InputError("This classifier marks no words.", "Train one with marks_words.")
 
 
 def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarray:

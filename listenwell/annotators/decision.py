@@ -28,7 +28,7 @@ def choose(probabilities: np.ndarray, frequencies: np.ndarray, share: float) -> 
     """The number of the chosen label of each item.
 
     Args:
-        chances: (n, labels), probabilities.
+        probabilities: (n, labels), probabilities.
         frequencies: (labels,), `log_frequencies`.
         share: τ; 0 chooses the likeliest.
     """
@@ -43,7 +43,7 @@ def fit_share(
     right = [labels[int(number)] for number in truth]
 
     def score(share: float) -> float:
-        given = [labels[int(number)] for number in choose(probabilities, frequencies, share)]
-        return classification_metrics(right, given, labels.labels)["weighted_f1"]
+        chosen = [labels[int(number)] for number in choose(probabilities, frequencies, share)]
+        return classification_metrics(right, chosen, labels.labels)["weighted_f1"]
 
     return max(SHARES, key=lambda share: (score(share), -share))

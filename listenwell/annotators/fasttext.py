@@ -1,4 +1,4 @@
-"""A light classifier of texts after fastText (Joulin et al. 2017): a bag of vectors, then a linear softmax.
+"""A small text classifier after fastText (Joulin et al. 2017): a bag of vectors, then a linear softmax.
 
 A text is the mean of the vectors of its words and of its word pairs; pairs share a fixed number of vectors
 (their buckets), to which a hash sends them. Reading needs numpy alone. Rashkin et al. (2019, §4.3) put such a
@@ -64,14 +64,14 @@ class Features:
 
     def of(self, text: str) -> np.ndarray:
         """The end's number, then each known word's and its pair's with the known word before it; int32."""
-        found, before = [END], ""
+        features, before = [END], ""
         for word in words(text):
             if number := self._numbers.get(word):
-                found.append(number)
+                features.append(number)
                 if before and self._buckets:
-                    found.append(self._first_bucket + _hash(before, word) % self._buckets)
+                    features.append(self._first_bucket + _hash(before, word) % self._buckets)
                 before = word
-        return np.array(found, np.int32)
+        return np.array(features, np.int32)
 
 
 class FastTextClassifier:
@@ -87,8 +87,8 @@ class FastTextClassifier:
     def __init__(
         self, config: FastTextConfig, vectors: np.ndarray, matrix: np.ndarray, bias: np.ndarray
     ) -> None:
-        wanted = [(config.features, config.dimensions), (len(config.labels), config.dimensions)]
-        if [vectors.shape, matrix.shape, bias.shape] != [*wanted, (len(config.labels),)]:
+        shapes = [(config.features, config.dimensions), (len(config.labels), config.dimensions)]
+        if [vectors.shape, matrix.shape, bias.shape] != [*shapes, (len(config.labels),)]:
             raise CheckpointError(
                 f"Vectors of the shapes {vectors.shape}, {matrix.shape} and {bias.shape} are not those of "
                 f"{config.features} features and {len(config.labels)} labels.",
@@ -134,12 +134,12 @@ class FastTextClassifier:
 
     def scores(self, texts: Sequence[str]) -> list[tuple[Scored, ...]]:
         """For each text every label with its probability, the most likely first."""
-        found = self.probabilities([self.features.of(text) for text in texts])
-        orders = np.argsort(-found, axis=1, kind="stable")
+        probabilities = self.probabilities([self.features.of(text) for text in texts])
+        orders = np.argsort(-probabilities, axis=1, kind="stable")
         labels = self.config.labels
         return [
             tuple(Scored(labels[number], float(row[number])) for number in order)
-            for row, order in zip(found, orders, strict=True)
+            for row, order in zip(probabilities, orders, strict=True)
         ]
 
     def label(self, text: str) -> str:

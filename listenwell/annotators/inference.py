@@ -1,134 +1,111 @@
-"""Running an ear over many texts: batches of like length, each text once, whatever is asked of it.
+"""Running a classifier over many texts: batches of similar length, every text encoded once for all heads.
 
-Arrays go in and come out: which engine an ear runs on is its own affair. Imports no torch.
+Arrays go in and come out: the engine is the classifier's own affair. Imports no torch.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from listenwell.annotators.config import ClassifierConfig
+from listenwell.annotators.config import ClassifierConfig, no_marks
+from listenwell.annotators.heads import HEADS
 from listenwell.annotators.views import Input
-
-CPU_TOKENS, GPU_TOKENS = 512, 65_536
-"""Tokens in a batch, padding included; on a CPU small batches stay in its caches: 512 was the fastest."""
+from listenwell.runtime.batches import TokenBatch, like_lengths
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Texts as the rows of arrays, a text a row."""
+class BatchOutput:
+    """A classifier's outputs for a batch."""
 
-    tokens: np.ndarray  # (rows, length) int64, like the next three
-    types: np.ndarray  # 1 for the listener's words
-    positions: np.ndarray  # the place inside the text
-    segments: np.ndarray  # 1 where the text is, 0 in padding
-    owners: np.ndarray  # (rows * length,) int64: the row of each place; padding's is the number of rows
-    starts: np.ndarray  # (rows,) int64: the flat place of each text's first token
-    marked: tuple[tuple[int, int, int], ...]
-    """Rows whose words are to be marked, each with its first word and the place after its last."""
+    pooled: np.ndarray
+    """(texts, width) float32"""
+    logits: dict[str, np.ndarray]
+    """By head (texts, labels) float32, not divided by its temperature."""
+    words: np.ndarray | None
+    """(rows, length, marked heads): the probability that a token shows each marked head's level."""
 
 
 class ClassifierBackend(Protocol):
-    """An ear on some engine: `model.MultiTaskClassifier` on torch, `light.OnnxClassifier` on onnxruntime."""
+    """A classifier on some engine: `model.MultiTaskClassifier` or `onnx_classifier.OnnxClassifier`."""
 
     config: ClassifierConfig
 
     @property
     def width(self) -> int:
-        """Of its encoder's vectors."""
+        """Of the pooled vectors."""
         ...
 
     @property
     def tokens_at_once(self) -> int:
-        """How many tokens of a batch, padding included, it reads fastest."""
+        """The token budget of a batch, padding included, that runs fastest."""
         ...
 
-    def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The vector of each text (rows, width) float32; for each marked one how likely its words show each
-        marked head's level (words, marked heads)."""
-        ...
+    def predict(self, batch: TokenBatch, mark_words: bool) -> BatchOutput:
+        """Run a batch with one text per row.
 
-    def answers(self, pooled: np.ndarray, head: str) -> np.ndarray:
-        """Scores of a head's labels for such vectors: (texts, labels) float32."""
+        Args:
+            batch: the texts.
+            mark_words: also compute `words`; only for a classifier with marked heads.
+        """
         ...
 
 
 class ClassifierOutput:
-    """What an ear made of some texts; heads are asked afterwards, which costs next to nothing."""
+    """A classifier's outputs for any number of texts."""
 
     def __init__(
-        self, classifier: ClassifierBackend, pooled: np.ndarray, words: dict[int, np.ndarray]
+        self, pooled: np.ndarray, logits: dict[str, np.ndarray], words: dict[int, np.ndarray]
     ) -> None:
-        self._classifier, self._words = classifier, words
+        self._logits, self._words = logits, words
         self.pooled = pooled
         """The encoder's vector of each text: (texts, width) float32."""
 
-    def logits(self, head: str, places: Sequence[int] | None = None) -> np.ndarray:
-        """Scores of a head's labels (places, labels), for some of the texts or all."""
-        chosen = self.pooled if places is None else self.pooled[np.asarray(places, np.int64)]
-        return self._classifier.answers(chosen, head)
+    def logits(self, head: str, indices: Sequence[int] | None = None) -> np.ndarray:
+        """Scores of a head's labels (texts, labels), for some of the texts or all."""
+        logits = self._logits[head]
+        return logits if indices is None else logits[np.asarray(indices, np.int64)]
 
-    def words(self, place: int) -> np.ndarray:
-        """How likely each word piece of the last turn shows each marked head's level: (pieces, heads)."""
-        return self._words[place]
+    def words(self, index: int) -> np.ndarray:
+        """The probability that each token of a text's last turn shows each marked head: (tokens, heads)."""
+        return self._words[index]
 
 
-def hear(
+def classify(
     classifier: ClassifierBackend,
     inputs: Sequence[Input],
     marked: Collection[int] = (),
     advance: Callable[[int], None] | None = None,
 ) -> ClassifierOutput:
-    """Run the encoder over every input.
+    """Run a classifier over every input.
 
     Args:
-        ear: the encoder and its heads, in eval mode, wherever its weights are.
+        classifier: in eval mode, on any device.
         inputs: texts as tokens.
-        marked: numbers of the inputs whose words are to be marked.
-        advance: is told how many inputs were done, batch by batch.
+        marked: indices of the inputs whose words are to be marked.
+        advance: is called with the number of inputs of each finished batch.
     """
+    if marked and not classifier.config.marked:
+        raise no_marks()
     pooled = np.zeros((len(inputs), classifier.width), np.float32)
+    logits = {
+        name: np.zeros((len(inputs), len(HEADS[name].labels)), np.float32) for name in classifier.config.heads
+    }
     words: dict[int, np.ndarray] = {}
-    for places in like_lengths([len(given) for given in inputs], classifier.tokens_at_once):
-        rows = [row for row, place in enumerate(places) if place in marked]
-        pooled[places], found = classifier.listen(_laid_out([inputs[place] for place in places], rows))
-        words |= {places[row]: probabilities for row, probabilities in zip(rows, found, strict=True)}
+    for indices in like_lengths([len(text) for text in inputs], classifier.tokens_at_once):
+        texts = [inputs[index] for index in indices]
+        output = classifier.predict(
+            TokenBatch.padded(texts), mark_words=any(index in marked for index in indices)
+        )
+        pooled[indices] = output.pooled
+        for name, scores in output.logits.items():
+            logits[name][indices] = scores
+        if output.words is not None:
+            for row, (index, text) in enumerate(zip(indices, texts, strict=True)):
+                if index in marked:
+                    first, end = text.last
+                    words[index] = output.words[row, first:end]
         if advance:
-            advance(len(places))
-    return ClassifierOutput(classifier, pooled, words)
-
-
-def like_lengths(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Numbers of texts of like length, at most `tokens` tokens with padding; the longest come first.
-
-    The longest first, so that memory that does not suffice is seen at once.
-    """
-    batch: list[int] = []
-    for place in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
-            yield batch
-            batch = []
-        batch.append(place)
-    if batch:
-        yield batch
-
-
-def _laid_out(inputs: Sequence[Input], marked: Sequence[int]) -> Batch:
-    """Texts as rows, filled up to the longest."""
-    rows, width = len(inputs), max(map(len, inputs))
-    tokens, types = np.zeros((rows, width), np.int64), np.zeros((rows, width), np.int64)
-    segments, owners = np.zeros((rows, width), np.int64), np.full((rows, width), rows, np.int64)
-    for row, given in enumerate(inputs):
-        tokens[row, : len(given)], types[row, : len(given)] = given.tokens, given.types
-        segments[row, : len(given)], owners[row, : len(given)] = 1, row
-    return Batch(
-        tokens,
-        types,
-        np.broadcast_to(np.arange(width), (rows, width)).copy(),
-        segments,
-        owners.reshape(-1),
-        np.arange(rows) * width,
-        tuple((row, *inputs[row].last) for row in marked),
-    )
+            advance(len(indices))
+    return ClassifierOutput(pooled, logits, words)

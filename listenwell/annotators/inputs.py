@@ -6,11 +6,11 @@ import os
 import stat
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from listenwell.annotators.heads import EMOTION_GROUP, HEADS
 from listenwell.corpora import CORPORA, CorpusLoader, Item, Report
@@ -18,11 +18,12 @@ from listenwell.dialogue import SPEAKER, Dialogue, LabelledText, Turn
 from listenwell.errors import InputError, ListenwellError, nearest
 from listenwell.labels import EMOTION_GROUPS
 
+Parsed = TypeVar("Parsed")
 STANDARD_INPUT = "-"
 LONGEST = 10**6
 """Bytes of a line; a longer one is no utterance, and is never held in memory."""
 
-_BROKEN_PLACES, _BROKEN_REASONS, _REASON_LENGTH = 5, 20, 200
+_BROKEN_LINES, _BROKEN_REASONS, _REASON_LENGTH = 5, 20, 200
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _LABELS = {**{name: head.labels for name, head in HEADS.items()}, EMOTION_GROUP: EMOTION_GROUPS}
 
@@ -35,7 +36,8 @@ class LineReport(Report):
 
     def __init__(self) -> None:
         super().__init__()
-        self.places: dict[str, list[str]] = {}
+        self.numbers: dict[str, list[str]] = {}
+        """By reason the first few line numbers."""
 
     def skip(self, reason: str, where: str) -> None:
         """Count a line that was left out; `where` is its number."""
@@ -43,17 +45,17 @@ class LineReport(Report):
         if reason not in self.skipped and len(self.skipped) >= _BROKEN_REASONS:
             reason = "broken in other ways"
         super().skip(reason, where)
-        places = self.places.setdefault(reason, [])
-        if len(places) < _BROKEN_PLACES:
-            places.append(where)
+        numbers = self.numbers.setdefault(reason, [])
+        if len(numbers) < _BROKEN_LINES:
+            numbers.append(where)
 
     def lines(self) -> list[str]:
         """The report for people, one line a reason."""
-        found = []
+        lines = []
         for reason, count in self.skipped.most_common():
-            places = ", ".join(self.places[reason]) + (", …" if count > _BROKEN_PLACES else "")
-            found.append(f"skipped {count}: {reason} (line{'s' if count > 1 else ''} {places})")
-        return found
+            numbers = ", ".join(self.numbers[reason]) + (", …" if count > _BROKEN_LINES else "")
+            lines.append(f"skipped {count}: {reason} (line{'s' if count > 1 else ''} {numbers})")
+        return lines
 
 
 class Source(ABC):
@@ -90,36 +92,48 @@ class LineSource(Source):
         self.report = LineReport()
 
     def __iter__(self) -> Iterator[Dialogue]:
+        for dialogue, number in self.parsed(_dialogues):
+            yield dialogue if dialogue.id else replace(dialogue, id=number)
+
+    def parsed(
+        self, parse: Callable[[str, bool], Sequence[Parsed]], if_nothing: str = ""
+    ) -> Iterator[tuple[Parsed, str]]:
+        """What every line holds, each with the line's number; lines that cannot be parsed are counted.
+
+        Args:
+            parse: is given a line, and whether the source is JSONL.
+            if_nothing: the reason to count a line as skipped that holds nothing; such lines pass if empty.
+        """
+        is_json: bool | None = None
+        with self._opened() as lines:
+            for line_number, raw, is_whole in self._lines(lines):
+                number = str(line_number)
+                if is_json is None and (start := raw.decode("utf-8", "replace").lstrip()):
+                    is_json = self._is_json(start)
+                if not is_whole:
+                    self.report.skip(f"longer than {LONGEST:,} bytes", number)
+                    continue
+                try:
+                    items = parse(raw.decode("utf-8"), bool(is_json))
+                except UnicodeDecodeError:
+                    self.report.skip("not UTF-8", number)
+                except (ValueError, RecursionError):
+                    self.report.skip("not JSON", number)
+                except ListenwellError as error:
+                    self.report.skip(str(error), number)
+                else:
+                    if if_nothing and not items:
+                        self.report.skip(if_nothing, number)
+                    yield from ((item, number) for item in items)
+
+    def _opened(self) -> AbstractContextManager[IO[bytes]]:
         try:
-            opened = self._standard_input() if self.file is None else self.file.open("rb")
+            if self.file is not None:
+                return self.file.open("rb")
+            # A thread that waits in sys.stdin itself would hold its lock, and Python could not end.
+            return os.fdopen(sys.stdin.fileno(), "rb", closefd=False) if self.is_live else _unclosed_input()
         except OSError as error:
             raise self._unreadable(error) from error
-        with opened as lines:
-            yield from self._dialogues(lines)
-
-    def _standard_input(self) -> AbstractContextManager[IO[bytes]]:
-        # A thread that waits in sys.stdin itself would hold its lock, and Python could not end.
-        return os.fdopen(sys.stdin.fileno(), "rb", closefd=False) if self.is_live else _unclosed_input()
-
-    def _dialogues(self, lines: IO[bytes]) -> Iterator[Dialogue]:
-        is_json: bool | None = None
-        for number, raw, is_whole in self._lines(lines):
-            if is_json is None and (start := raw.decode("utf-8", "replace").lstrip()):
-                is_json = self._is_json(start)
-            if not is_whole:
-                self.report.skip(f"longer than {LONGEST:,} bytes", str(number))
-                continue
-            try:
-                line = raw.decode("utf-8")
-                if line.strip():
-                    dialogue = _from_json(line) if is_json else Dialogue((Turn(SPEAKER, line),))
-                    yield dialogue if dialogue.id else replace(dialogue, id=str(number))
-            except UnicodeDecodeError:
-                self.report.skip("not UTF-8", str(number))
-            except (ValueError, RecursionError):
-                self.report.skip("not JSON", str(number))
-            except ListenwellError as error:
-                self.report.skip(str(error), str(number))
 
     def _is_json(self, start: str) -> bool:
         """Whether the lines are JSON, from the first that is not blank; an error if all are one array."""
@@ -227,12 +241,16 @@ def as_dialogue(item: Item) -> Dialogue:
     return Dialogue((Turn(SPEAKER, item.text),), item.id, notes=notes)
 
 
-def _from_json(line: str) -> Dialogue:
-    """A `Dialogue`, a `LabelledText`, or a text without labels."""
+def _dialogues(line: str, is_json: bool) -> list[Dialogue]:
+    """An utterance, or in JSON a `Dialogue`, a `LabelledText` or a text without labels; none if blank."""
+    if not line.strip():
+        return []
+    if not is_json:
+        return [Dialogue((Turn(SPEAKER, line),))]
     data = json.loads(line)
     if isinstance(data, dict) and "text" in data and "turns" not in data:
-        return as_dialogue(LabelledText.from_dict({"labels": [], **data}))
-    return _checked(Dialogue.from_dict(data))
+        return [as_dialogue(LabelledText.from_dict({"labels": [], **data}))]
+    return [_checked(Dialogue.from_dict(data))]
 
 
 def _checked(dialogue: Dialogue) -> Dialogue:
@@ -245,10 +263,10 @@ def _checked(dialogue: Dialogue) -> Dialogue:
     return dialogue
 
 
-def _can_pause(given: IO[str] | None) -> bool:
+def _can_pause(stream: IO[str] | None) -> bool:
     """Whether it is a pipe or a terminal, not a file."""
     try:
-        return given is not None and not stat.S_ISREG(os.fstat(given.fileno()).st_mode)
+        return stream is not None and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):  # no file of the system's
         return False
 

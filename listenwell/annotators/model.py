@@ -1,4 +1,4 @@
-"""An ear: one encoder with an adapter, and the heads that share its pass.
+"""A multi-task classifier: one encoder with an adapter, and the heads that share its pass.
 
 The encoder's states of a text are pooled into one vector h; a head is a linear layer on h. Heads of
 mechanisms can also mark words: a linear layer on each state of the reply (EPITOME §4's rationales).
@@ -14,7 +14,8 @@ import torch
 from listenwell import checkpoint
 from listenwell.annotators.config import KIND, ClassifierConfig, no_marks
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, Batch
+from listenwell.annotators.inference import BatchOutput
+from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, TokenBatch
 from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build, dumps
@@ -46,29 +47,24 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
         """How many tokens of a batch are read fastest where the weights are."""
         return GPU_TOKENS if self._device.type == "cuda" else CPU_TOKENS
 
-    def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
-        """What `inference.ClassifierBackend` promises; on a GPU the encoder runs in bfloat16."""
+    def predict(self, batch: TokenBatch, mark_words: bool) -> BatchOutput:
+        """See `inference.ClassifierBackend`; on a GPU the encoder runs in bfloat16."""
         device = self._device
-        arrays = (batch.tokens, batch.types, batch.positions, batch.segments, batch.owners, batch.starts)
-        *given, owners, starts = (torch.from_numpy(array).to(device) for array in arrays)
+        arrays = (batch.tokens, batch.types, batch.positions, batch.segments)
+        tensors = [torch.from_numpy(array).to(device) for array in arrays]
+        flat = batch.segments.reshape(-1)
+        owners = torch.from_numpy(np.where(flat > 0, flat - 1, len(batch.tokens))).to(device)
+        starts = torch.from_numpy(np.arange(len(batch.tokens)) * batch.tokens.shape[1]).to(device)
         with (
             torch.inference_mode(),
             torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"),
         ):
-            states = self.states(*given)
-            words = [
-                self.word_logits(states[row, first:end]).sigmoid().float().cpu().numpy()
-                for row, first, end in batch.marked
-            ]
-            return self.pooled(states, owners, starts).float().cpu().numpy(), words
-
-    def answers(self, pooled: np.ndarray, head: str) -> np.ndarray:
-        """Scores of a head's labels, without its temperature: (texts, labels) float32."""
+            states = self.states(*tensors)
+            words = self.word_logits(states).sigmoid().float().cpu().numpy() if mark_words else None
+            pooled = self.pooled(states, owners, starts).float()
         with torch.inference_mode():
-            found: np.ndarray = (
-                self.logits(torch.from_numpy(pooled).to(self._device), head).float().cpu().numpy()
-            )
-        return found
+            logits = {name: self.logits(pooled, name).cpu().numpy() for name in self.config.heads}
+        return BatchOutput(pooled.cpu().numpy(), logits, words)
 
     @property
     def _device(self) -> torch.device:
@@ -92,10 +88,10 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
         mask = segments[:, :, None] == segments[:, None, :]
         if self._causal:
             mask = mask & torch.ones(mask.shape[1:], dtype=torch.bool, device=mask.device).tril()
-        given = {"input_ids": tokens, "attention_mask": mask[:, None], "position_ids": positions}
+        inputs = {"input_ids": tokens, "attention_mask": mask[:, None], "position_ids": positions}
         if not self._causal:
-            given["token_type_ids"] = types
-        states: torch.Tensor = self.encoder(**given).last_hidden_state
+            inputs["token_type_ids"] = types
+        states: torch.Tensor = self.encoder(**inputs).last_hidden_state
         return states
 
     def pooled(self, states: torch.Tensor, owners: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
@@ -121,15 +117,15 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
 
     def logits(self, pooled: torch.Tensor, head: str) -> torch.Tensor:
         """Scores of a head's labels, without its temperature: (pieces, labels)."""
-        found: torch.Tensor = self.heads[head](self.dropout(pooled))
-        return found
+        logits: torch.Tensor = self.heads[head](self.dropout(pooled))
+        return logits
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
         """How much each place shows each marked head's level: (places, marked heads)."""
         if self.words is None:
             raise no_marks()
-        found: torch.Tensor = self.words(states.float())
-        return found
+        logits: torch.Tensor = self.words(states.float())
+        return logits
 
 
 def save_classifier(classifier: MultiTaskClassifier, folder: Path) -> None:
@@ -139,10 +135,10 @@ def save_classifier(classifier: MultiTaskClassifier, folder: Path) -> None:
 
 
 def load_classifier(folder: Path, weights: Path | None = None) -> tuple[MultiTaskClassifier, Vocabulary]:
-    """An ear from its checkpoint, with the adapter merged into the encoder.
+    """Load a classifier from its checkpoint, with the adapter merged into the encoder.
 
     Args:
-        folder: a checkpoint that `save_ear` filled.
+        folder: a checkpoint that `save_classifier` filled.
         weights: the encoder's own folder, where it is not the installed one.
     """
     saved = checkpoint.open_checkpoint(folder, KIND)
@@ -154,5 +150,5 @@ def load_classifier(folder: Path, weights: Path | None = None) -> tuple[MultiTas
 
 
 def with_temperatures(classifier: MultiTaskClassifier, temperatures: dict[str, float]) -> None:
-    """Give the ear fitted temperatures."""
+    """Set fitted temperatures."""
     classifier.config = replace(classifier.config, temperatures=tuple(sorted(temperatures.items())))

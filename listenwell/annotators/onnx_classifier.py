@@ -1,90 +1,74 @@
-"""An ear without torch: the encoder on onnxruntime, pooling and heads in numpy, the same as `model.MultiTaskClassifier`."""
+"""A multi-task classifier on onnxruntime: encoder, pooling and heads are one graph. Imports no torch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from listenwell.annotators.config import KIND, ClassifierConfig, no_marks
+from listenwell.annotators.config import KIND, ClassifierConfig
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import CPU_TOKENS, Batch
+from listenwell.annotators.inference import BatchOutput
 from listenwell.checkpoint import open_checkpoint
-from listenwell.runtime.onnx.checkpoint_encoder import (
-    Arrays,
-    base_folder,
-    check_shapes,
-    load_checkpoint_encoder,
-)
-from listenwell.runtime.products import product
+from listenwell.runtime.batches import CPU_TOKENS, TokenBatch
+from listenwell.runtime.onnx.checkpoint_encoder import base_folder, open_encoder
 from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build
 
 if TYPE_CHECKING:
     from listenwell.runtime.onnx.encoder import OnnxEncoder
 
+WORDS = "words"
+
 
 class OnnxClassifier:
-    """The encoder and its heads; several threads may use it at once.
+    """The same scores as `model.MultiTaskClassifier`. Threads may share it.
 
     Args:
-        encoder: with the adapter in it.
-        config: what the ear is made of.
-        weights: of the heads, by the names of a checkpoint.
+        encoder: with the adapter merged and the heads in its graph.
+        config: what the classifier is made of.
     """
 
     tokens_at_once = CPU_TOKENS
 
-    def __init__(self, encoder: "OnnxEncoder", config: ClassifierConfig, weights: Arrays) -> None:
-        config.check_room(encoder.positions)
-        self.config, self._encoder, self._weights = config, encoder, weights
+    def __init__(self, encoder: "OnnxEncoder", config: ClassifierConfig) -> None:
+        self.config, self._encoder = config, encoder
         self.width = encoder.width
 
-    def listen(self, batch: Batch) -> tuple[np.ndarray, list[np.ndarray]]:
-        """What `inference.ClassifierBackend` promises."""
-        states = self._encoder.states(batch.tokens, batch.types, batch.positions, batch.segments)
-        words = [self._marks(states[row, first:end]) for row, first, end in batch.marked]
-        return self.pooled(states, batch.owners, batch.starts), words
+    def predict(self, batch: TokenBatch, mark_words: bool) -> BatchOutput:
+        """See `inference.ClassifierBackend`."""
+        from listenwell.runtime.onnx.heads import POOLED
 
-    def pooled(self, states: np.ndarray, owners: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """One vector a text, (texts, width), from states (rows, length, width); as `model.MultiTaskClassifier.pooled`."""
-        flat = states.reshape(-1, states.shape[2])
-        if self.config.pooling == "first":
-            return np.asarray(flat[starts])
-        ends = starts + np.bincount(owners, minlength=len(starts) + 1)[: len(starts)]
-        if self.config.pooling == "last":
-            return np.asarray(flat[ends - 1])
-        return np.stack([flat[start:end].mean(axis=0) for start, end in zip(starts, ends, strict=True)])
-
-    def answers(self, pooled: np.ndarray, head: str) -> np.ndarray:
-        """Scores of a head's labels, without its temperature: (texts, labels)."""
-        return self._linear(pooled, f"heads.{head}")
-
-    def _marks(self, states: np.ndarray) -> np.ndarray:
-        """How likely each place shows each marked head's level: (places, marked heads)."""
-        if not self.config.marked:
-            raise no_marks()
-        return np.asarray(np.exp(-np.logaddexp(0, -self._linear(states, "words"))))
-
-    def _linear(self, given: np.ndarray, name: str) -> np.ndarray:
-        return product(given, self._weights[f"{name}.weight"].T) + self._weights[f"{name}.bias"]
+        outputs = [POOLED, *self.config.heads, *([WORDS] if mark_words else [])]
+        pooled, *scores = self._encoder.run(batch, outputs)
+        words = scores.pop() if mark_words else None
+        return BatchOutput(pooled, dict(zip(self.config.heads, scores, strict=True)), words)
 
 
 def load_onnx_classifier(
     folder: Path, weights: Path | None = None, precision: str = "int8"
 ) -> tuple[OnnxClassifier, Vocabulary]:
-    """An ear from its checkpoint.
+    """Load a classifier from its checkpoint.
 
     Args:
-        folder: a checkpoint that `model.save_ear` filled.
+        folder: a checkpoint that `model.save_classifier` filled.
         weights: the encoder's own folder, where it is not the installed one.
         precision: "int8", or "fp32" for the same numbers as torch.
     """
+    from listenwell.runtime.onnx.heads import PooledHeads
+
     saved = open_checkpoint(folder, KIND)
     config = build(ClassifierConfig, saved.config())
-    encoder, own = load_checkpoint_encoder(saved, base_folder(config.base, weights), precision, "encoder.")
-    wanted = {f"heads.{name}": len(HEADS[name].labels) for name in config.heads}
+    encoder = open_encoder(saved, base_folder(config.base, weights), ("encoder.",))
+    config.check_room(encoder.positions)
+    sizes = {f"heads.{name}": len(HEADS[name].labels) for name in config.heads}
     if config.marked:
-        wanted["words"] = len(config.marked)
-    shapes = {f"{name}.weight": (count, encoder.width) for name, count in wanted.items()}
-    check_shapes(saved, own, shapes | {f"{name}.bias": (count,) for name, count in wanted.items()})
-    return OnnxClassifier(encoder, config, own), encoder.vocabulary
+        sizes[WORDS] = len(config.marked)
+    shapes: dict[str, tuple[int, ...]] = {
+        f"{name}.weight": (size, encoder.width) for name, size in sizes.items()
+    }
+    encoder.check_shapes(shapes | {f"{name}.bias": (size,) for name, size in sizes.items()})
+    heads = PooledHeads(
+        config.pooling,
+        {name: encoder.linear(f"heads.{name}") for name in config.heads},
+        {WORDS: encoder.linear(WORDS)} if config.marked else {},
+    )
+    loaded = encoder.load(precision, heads)
+    return OnnxClassifier(loaded, config), loaded.vocabulary

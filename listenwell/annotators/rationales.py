@@ -1,4 +1,4 @@
-"""The words of a reply that show a mechanism (EPITOME §4: rationales), from chances of word pieces."""
+"""The words of a reply that show a mechanism: EPITOME's rationales (§4), from token probabilities."""
 
 from collections.abc import Sequence
 
@@ -27,8 +27,8 @@ def shown_spans(
     Args:
         text: the reply.
         vocabulary: what cut it into pieces.
-        chances: (pieces,), how likely each of its first pieces shows the mechanism.
-        least: from which chance on a piece counts.
+        probabilities: (pieces,), how likely each of its first pieces shows the mechanism.
+        least: the probability above which a piece counts.
     """
     shown = np.zeros(len(text), bool)
     for (first, end), probability in zip(vocabulary.spans(text), probabilities, strict=False):
@@ -51,16 +51,16 @@ def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, 
     return np.array(inside, bool)
 
 
-def _word_start(text: str, place: int) -> int:
-    while 0 < place < len(text) and _in_word(text[place - 1]) and _in_word(text[place]):
-        place -= 1
-    return place
+def _word_start(text: str, index: int) -> int:
+    while 0 < index < len(text) and _in_word(text[index - 1]) and _in_word(text[index]):
+        index -= 1
+    return index
 
 
-def _word_end(text: str, place: int) -> int:
-    while 0 < place < len(text) and _in_word(text[place - 1]) and _in_word(text[place]):
-        place += 1
-    return place
+def _word_end(text: str, index: int) -> int:
+    while 0 < index < len(text) and _in_word(text[index - 1]) and _in_word(text[index]):
+        index += 1
+    return index
 
 
 def _in_word(letter: str) -> bool:

@@ -1,4 +1,4 @@
-"""Several replies to one dialogue, read together."""
+"""Factor probabilities of several replies to one dialogue."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,19 +10,20 @@ if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
 REPLY_HEADS = ("act", "tone", *MECHANISMS)
-"""What a reply does: the heads that an annotator of replies needs."""
+"""The heads that describe a reply."""
 
 
 def read_replies(annotator: "Annotator", dialogue: Dialogue, replies: Sequence[str]) -> list[Turn]:
     """Each reply as a turn with the readings of every head, all labels of acts, tones and levels kept.
 
-    Mechanisms are read after the turn it answers, acts and tones from the reply alone; what replies have in
-    common is read once.
+    Mechanisms are read from the reply after the turn it answers, acts and tones from the reply alone; equal
+    texts are encoded once. Rationales and factors are not computed: candidates are compared by probability.
     """
     answered = next((turn for turn in reversed(dialogue.turns) if turn.speaker != dialogue.listener), None)
     before = (Turn(answered.speaker, answered.text),) if answered else ()
-    talks = [
-        Dialogue((*before, Turn(dialogue.listener, reply)), listener=dialogue.listener) for reply in replies
+    turns = [Turn(dialogue.listener, reply) for reply in replies]
+    dialogues = [Dialogue((*before, turn), listener=dialogue.listener) for turn in turns]
+    readings = annotator.last_readings(dialogues, top=max(len(ACTS), len(TONES)))
+    return [
+        Turn(turn.speaker, turn.text, readings=reading) for turn, reading in zip(turns, readings, strict=True)
     ]
-    top = max(len(ACTS), len(TONES))
-    return [talk.turns[-1] for talk in annotator.annotate_all(talks, top=top, last=True)]

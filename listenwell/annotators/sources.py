@@ -68,9 +68,9 @@ class Source:
         """The files a split is read from; missing ones are an error that says how to get them."""
         reader = self.reader(path)
         reader.check(f"{self.prefix}{split}")
-        places = reader.files(f"{self.prefix}{split}")
-        folders = [file for place in places if place.is_dir() for file in sorted(place.glob("*.csv"))]
-        return (*(place for place in places if place.is_file()), *folders)
+        paths = reader.files(f"{self.prefix}{split}")
+        folders = [file for path in paths if path.is_dir() for file in sorted(path.glob("*.csv"))]
+        return (*(path for path in paths if path.is_file()), *folders)
 
 
 def _situations(item: Item) -> Iterator[Labelled]:
@@ -117,8 +117,8 @@ def _replies(item: Item) -> Iterator[Labelled]:
     words = {}
     for name in MECHANISMS:
         parts = [part.strip() for part in (reply.note(f"rationale.{name}") or "").split("|") if part.strip()]
-        places = [(reply.text.find(part), len(part)) for part in parts]
-        words[name] = tuple((first, first + length) for first, length in places if first >= 0)
+        spans = [(reply.text.find(part), len(part)) for part in parts]
+        words[name] = tuple((first, first + length) for first, length in spans if first >= 0)
     yield Labelled(context_view(item), labels, item.turns[0].text, words)
 
 

@@ -82,8 +82,10 @@ class Stream:
 
         Where the input pauses, all that came is annotated and written first.
         """
-        given = self._given()
-        for dialogue in self._annotated(_as_they_come(given) if self.source.is_live else _windows(given)):
+        dialogues = self._dialogues()
+        for dialogue in self._annotated(
+            _as_they_come(dialogues) if self.source.is_live else _windows(dialogues)
+        ):
             out.write(dialogue.to_json().encode() + b"\n")
             out.flush()
             self._count(advance)
@@ -94,9 +96,9 @@ class Stream:
         Where the source holds no dialogue, nothing is left behind, and a file that is there stays.
         """
         with growing:
-            given = self._given()
-            first = list(islice(given, 1))  # an input that cannot be read leaves no file behind
-            rest = growing.begin(self.run(), chain(first, given))
+            dialogues = self._dialogues()
+            first = list(islice(dialogues, 1))  # an input that cannot be read leaves no file behind
+            rest = growing.begin(self.run(), chain(first, dialogues))
             self.lines = self.earlier = growing.kept
             self.read |= growing.read
             self.prefix = time.perf_counter()
@@ -125,12 +127,12 @@ class Stream:
         """Lines made in a second of this run."""
         return (self.lines - self.earlier) / max(time.perf_counter() - self.prefix, 1e-9)
 
-    def _given(self) -> Iterator[Dialogue]:
+    def _dialogues(self) -> Iterator[Dialogue]:
         """The source's dialogues with listener and annotator; those that lack a listener are counted."""
-        for given in self.source:
+        for original in self.source:
             # Which annotator it was must be known wherever the labels go.
-            notes = tuple((dict(given.notes) | {"annotator": self.annotator.key[:16]}).items())
-            dialogue = replace(given, notes=notes, listener=self.listener or given.listener)
+            notes = tuple((dict(original.notes) | {"annotator": self.annotator.key[:16]}).items())
+            dialogue = replace(original, notes=notes, listener=self.listener or original.listener)
             if len(dialogue.turns) > 1 and all(turn.speaker != dialogue.listener for turn in dialogue.turns):
                 self.unheard += 1
             yield dialogue
@@ -288,15 +290,15 @@ class GrowingFile:
         """Keep the whole windows that are there, if they come from the same input."""
         assert self._out is not None
         window: list[Dialogue] = []
-        place = end = 0
+        offset = end = 0
         with self.part.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.endswith(b"\n"):
                     break
                 window.append(self._held_against(line, next(dialogues, None), number))
-                place += len(line)
+                offset += len(line)
                 if len(window) == WINDOW:
-                    end, self.kept = place, number
+                    end, self.kept = offset, number
                     window = []
         with disk_errors(self.part):
             self._out.truncate(end)
@@ -305,9 +307,9 @@ class GrowingFile:
     def _held_against(self, line: bytes, dialogue: Dialogue | None, number: int) -> Dialogue:
         """The dialogue of the input, if the line was made from it."""
         try:
-            made = json.loads(line)
-            self.read.update(read["head"] for turn in made["turns"] for read in turn.get("readings", ()))
-            is_same = dialogue is not None and _comes_from(made, dialogue.to_dict())
+            written = json.loads(line)
+            self.read.update(read["head"] for turn in written["turns"] for read in turn.get("readings", ()))
+            is_same = dialogue is not None and _comes_from(written, dialogue.to_dict())
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
             raise InputError(f"{self.part}:{number} is damaged.", "Begin anew with --overwrite.") from None
         if dialogue is None or not is_same:
@@ -358,18 +360,18 @@ def _as_they_come(dialogues: Iterable[Dialogue]) -> Iterator[list[Dialogue]]:
             return
 
 
-def _comes_from(made: Json, given: Json) -> bool:
+def _comes_from(written: Json, original: Json) -> bool:
     """Whether a dialogue is another one with readings added, and factors where they were unknown.
 
     Both are JSON values: making dialogues of all that is there would take as long as small annotators do.
     """
-    factors = [(new.pop("factors", {}), old.pop("factors", {})) for new, old in _turns(made, given)]
-    return bool(made == given) and all(old.items() <= new.items() for new, old in factors)
+    factors = [(new.pop("factors", {}), old.pop("factors", {})) for new, old in _turns(written, original)]
+    return bool(written == original) and all(old.items() <= new.items() for new, old in factors)
 
 
-def _turns(made: Json, given: Json) -> Iterator[tuple[Json, Json]]:
+def _turns(written: Json, original: Json) -> Iterator[tuple[Json, Json]]:
     """The turns of both in pairs, without readings."""
-    for new, old in zip(made["turns"], given["turns"], strict=False):
+    for new, old in zip(written["turns"], original["turns"], strict=False):
         new.pop("readings", None)
         old.pop("readings", None)
         yield new, old

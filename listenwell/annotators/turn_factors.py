@@ -42,10 +42,10 @@ def _label(turn: Turn, head: str) -> str | None:
 
 def _levels(turn: Turn) -> tuple[int, int, int] | None:
     """The level of each mechanism, where all three were read."""
-    found = [turn.reading(name) for name in MECHANISMS]
-    if any(read is None for read in found):
+    readings = [turn.reading(name) for name in MECHANISMS]
+    if any(read is None for read in readings):
         return None
-    first, second, third = (level_of(read) for read in found if read)
+    first, second, third = (level_of(read) for read in readings if read)
     return first, second, third
 
 

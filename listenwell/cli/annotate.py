@@ -64,7 +64,7 @@ def annotate(
     if listener == "":
         raise InputError("--listener names nobody.", "Leave it out, or give a name that the turns have.")
     chosen = _heads(heads)
-    found = find_source(source, split, path)
+    inputs = find_source(source, split, path)
     out = None if str(out) == "-" else out
     growing = GrowingFile(out, overwrite) if out and not _is_special(out) else None
     if growing:
@@ -72,16 +72,16 @@ def annotate(
 
     from listenwell.annotators.annotator import Annotator
 
-    stream = Stream(Annotator.load(model, heads=chosen, weights=weights), found, top, listener)
+    stream = Stream(Annotator.load(model, heads=chosen, weights=weights), inputs, top, listener)
     try:
         if growing:
-            with _bar(found) as advance:
+            with _bar(inputs) as advance:
                 stream.write_file(growing, advance)
         else:
             # Fetched before the bar: at a terminal that takes the place of sys.stdout.
             with (
                 out.open("wb") if out else nullcontext(sys.stdout.buffer) as file,
-                _bar(found, file) as advance,
+                _bar(inputs, file) as advance,
             ):
                 stream.write(file, advance)
     except KeyboardInterrupt:
@@ -92,14 +92,14 @@ def annotate(
         typer.echo(visible(line), err=True)
 
 
-def _heads(given: list[str] | None) -> tuple[str, ...] | None:
-    """Names from `--heads a,b` and `--head c`, each checked; None where none were given."""
+def _heads(options: list[str] | None) -> tuple[str, ...] | None:
+    """Names from `--heads a,b` and `--head c`, each checked; None where none were options."""
     from listenwell.annotators.heads import HEADS
     from listenwell.errors import InputError, unknown_name
 
-    if not given:
+    if not options:
         return None
-    names = tuple(dict.fromkeys(name.strip() for part in given for name in part.split(",") if name.strip()))
+    names = tuple(dict.fromkeys(name.strip() for part in options for name in part.split(",") if name.strip()))
     for name in names:
         if name not in HEADS:
             raise unknown_name("head", name, HEADS)
@@ -138,9 +138,9 @@ def _conclude(stream: "Stream", out: Path | None) -> None:
     if stream.lines:
         earlier = f" ({stream.earlier:,} of them before)" if stream.earlier else ""
         figures = f"{stream.lines:,} lines annotated{earlier}, {stream.rate():,.1f} lines/s"
-        place = f"written to {out}" if out else "written to standard output"
+        where = f"written to {out}" if out else "written to standard output"
         left_out = f"{source.report.skipped.total():,} skipped" if skipped else "nothing skipped"
-        typer.echo(visible(f"{figures}, {left_out}; {place}."), err=True)
+        typer.echo(visible(f"{figures}, {left_out}; {where}."), err=True)
     for line in skipped:
         typer.echo(f"  {visible(line)}", err=True)
     if not stream.lines:
@@ -150,20 +150,20 @@ def _conclude(stream: "Stream", out: Path | None) -> None:
         )
 
 
-def _remarks(stream: "Stream", asked: Sequence[str]) -> Iterator[str]:
+def _remarks(stream: "Stream", heads: Sequence[str]) -> Iterator[str]:
     """What a user should know of the lines: nobody listens in them, or a head had nothing to read."""
     from listenwell.annotators.heads import CONTEXT, HEADS, REPLY
 
     if stream.unheard:
-        one = stream.unheard == 1
+        is_single = stream.unheard == 1
         yield (
-            f"{stream.unheard:,} dialogue{' has' if one else 's have'} two or more turns, but none of "
-            f"{'its' if one else 'their'} listener. Say who listens: --listener NAME"
+            f"{stream.unheard:,} dialogue{' has' if is_single else 's have'} two or more turns, but none of "
+            f"{'its' if is_single else 'their'} listener. Say who listens: --listener NAME"
         )
     reads = {
         CONTEXT: "turns of everyone but the listener",
         REPLY: "the listener's turns after another person's",
     }
-    for name in asked:
+    for name in heads:
         if name not in stream.read:
             yield f"{name} was read nowhere: it needs {reads.get(HEADS[name].view, 'turns')}."

@@ -36,6 +36,13 @@ RankerFolder = Annotated[
 ]
 Weights = Annotated[Path | None, typer.Option(help="Your own folder with the encoder's base weights.")]
 
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Training runs or checkpoints.")]
+ScoresFolder = Annotated[Path, typer.Option("--out", help="The folder for the scores.")]
+CorpusName = Annotated[str, typer.Option(help="The corpus whose replies are ranked.")]
+Splits = Annotated[list[str] | None, typer.Option("--split", help="Repeatable; otherwise valid and test.")]
+PoolCount = Annotated[int | None, typer.Option("--pools", help="Only so many pools of each split.")]
+Unshuffled = Annotated[bool, typer.Option("--unshuffled", help="Also the test split's neighbours as pools.")]
+
 
 def rank(
     context: Said,
@@ -72,41 +79,41 @@ def rank(
         typer.echo("\nStopped. What is encoded is kept: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
     begin = time.perf_counter()
-    found = search.search(dialogue, top, candidates)
+    replies = search.search(dialogue, top, candidates)
     seconds = time.perf_counter() - begin
     if as_json:
         from listenwell.serialization import dumps
 
-        typer.echo(dumps(_as_json(dialogue, search, found, seconds)))
+        typer.echo(dumps(_as_json(dialogue, search, replies, seconds)))
     else:
-        _table(found)
+        _table(replies)
     for line in _remarks(search, seconds):
         typer.echo(visible(line), err=True)
 
 
-def _dialogue(said: "Sequence[str]", persona: "Sequence[str]") -> "Dialogue":
+def _dialogue(context: "Sequence[str]", persona: "Sequence[str]") -> "Dialogue":
     """The turns in order; the last is the other person's, and before it they take turns."""
     from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Persona, Turn
     from listenwell.errors import InputError
 
-    if list(said).count("-") > 1:
+    if list(context).count("-") > 1:
         raise InputError("Standard input can be read once.", "Give - for one --context only.")
-    texts = [sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text for text in said]
+    texts = [sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text for text in context]
     if any(not text.strip() for text in texts):
         raise InputError("A --context is empty.", "Say something in each.")
     turns = tuple(
-        Turn(SPEAKER if (len(texts) - place) % 2 else LISTENER, text) for place, text in enumerate(texts)
+        Turn(SPEAKER if (len(texts) - index) % 2 else LISTENER, text) for index, text in enumerate(texts)
     )
     return Dialogue(turns, personas=(Persona(LISTENER, tuple(persona)),) if persona else ())
 
 
 def _as_json(
-    dialogue: "Dialogue", search: "PoolSearch", found: "Sequence[Found]", seconds: float
+    dialogue: "Dialogue", search: "PoolSearch", replies: "Sequence[Found]", seconds: float
 ) -> dict[str, Any]:
     """The answer for programs."""
     index = search.index
     return {
-        "replies": [reply.to_dict() for reply in found],
+        "replies": [reply.to_dict() for reply in replies],
         "context": dialogue.to_dict(),
         "ranker": search.selector.name,
         "pool": {
@@ -120,7 +127,7 @@ def _as_json(
     }
 
 
-def _table(found: "Sequence[Found]") -> None:
+def _table(replies: "Sequence[Found]") -> None:
     """A reply a line, as text and never as markup."""
     from rich.console import Console
     from rich.table import Table
@@ -130,7 +137,7 @@ def _table(found: "Sequence[Found]") -> None:
     for title in ("", "score", "first"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("reply", overflow="fold")
-    for number, reply in enumerate(found, start=1):
+    for number, reply in enumerate(replies, start=1):
         text = Text(one_line(reply.text))
         table.add_row(str(number), f"{reply.score:.2f}", f"{reply.first_score:.2f}", text)
     Console().print(table)
@@ -143,3 +150,31 @@ def _remarks(search: "PoolSearch", seconds: float) -> list[str]:
     cleaned = f"{left_out:,} left out" if left_out else "nothing left out"
     lines = [f"{contents.count:,} replies in {search.index.name}, {cleaned}; searched in {seconds:.3f} s."]
     return [*lines, *(f"  {remark}" for remark in contents.remarks), *search.notices]
+
+
+def score_pools(
+    runs: Runs,
+    out: ScoresFolder,
+    corpus: CorpusName = "empathetic_dialogues",
+    split: Splits = None,
+    pools: PoolCount = None,
+    unshuffled: Unshuffled = False,
+) -> None:
+    """Score every pool of a split with trained rankers, and keep the scores.
+
+    `listenwell evaluate rankers` and `listenwell ensemble` read them from there. A stopped run continues by
+    the same command.
+
+    Example: listenwell score-pools runs/cobert --out runs/scores --split valid
+    """
+    from listenwell.metrics import recall_at
+    from listenwell.rankers.ensemble import load_scorer
+    from listenwell.rankers.scoring import Pools, pool_scores, ranks
+
+    for folder in runs:
+        scorer = load_scorer(folder)
+        for name in split or ("valid", "test"):
+            for shuffled in (True, False) if unshuffled and name == "test" else (True,):
+                part = Pools(corpus, name, shuffled, most=pools)
+                recall = recall_at(ranks(pool_scores(scorer, part, out)), 1)
+                typer.echo(visible(f"{folder}: {part}: R@1 {recall:.2f}"))

@@ -12,7 +12,7 @@ from listenwell.corpora.sources import Source
 from listenwell.errors import CheckpointError, InputError
 from listenwell.files import hash_files
 from listenwell.metrics import over_seeds, ranking_metrics
-from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_scorer
+from listenwell.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_scorer
 from listenwell.rankers.scorer import Scorer
 from listenwell.rankers.scoring import POOL, POOL_SEED, Pools, pool_scores, ranks, truth_first
 from listenwell.results.metric_registry import units

@@ -17,7 +17,7 @@ from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.fasttext import KIND as FASTTEXT
 from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.annotators.inference import ClassifierOutput, hear
+from listenwell.annotators.inference import ClassifierOutput, classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import QUESTIONS, SOURCES, Labelled, Question, questions_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.generators.vanilla import ADAPTER
+from listenwell.runtime.names import ADDED_TOKENS
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
-from listenwell.runtime.torch_engine import ADDED_TOKENS
 from listenwell.runtime.weights import find_weights
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Models that choose a reply: f(context, persona, reply), the higher the better (PEC §4.1)."""
+"""Models that rank replies: f(context, persona, reply), the higher the better (PEC §4.1)."""
 
 from listenwell.registry import Registry
 
@@ -16,3 +16,9 @@ RANKERS: Registry[type] = Registry(
     },
 )
 """Name to class; a ranker's config names one of these."""
+
+GENERATOR_SCORERS: Registry[type] = Registry(
+    "generator that ranks",
+    dict.fromkeys(("causal", "planned"), "listenwell.papers.rankers.likelihood:Likelihood"),
+)
+"""By the kind of a checkpoint: generators that rank replies by their likelihood."""

@@ -23,13 +23,13 @@ class EncoderBackbone(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, words: Words) -> torch.Tensor:
         """(rows, length, width); places count words only, so that padding inside a row moves nothing."""
-        given = words.mask
+        mask = words.mask
         # Words see words; padding sees padding, so that no row of the mask is empty.
-        seen = given[:, :, None] == given[:, None, :]
+        seen = mask[:, :, None] == mask[:, None, :]
         if self._causal:
             seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=seen.device).tril()
-        places = (given.cumsum(dim=1) - 1).clamp(min=0)
-        inputs = {"input_ids": words.tokens, "attention_mask": seen[:, None], "position_ids": places}
+        positions = (mask.cumsum(dim=1) - 1).clamp(min=0)
+        inputs = {"input_ids": words.tokens, "attention_mask": seen[:, None], "position_ids": positions}
         if not self._causal:
             inputs["token_type_ids"] = words.types
         with _attention():
@@ -53,19 +53,19 @@ class WordBackbone(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, words: Words) -> torch.Tensor:
         """(rows, length, width)"""
-        found: torch.Tensor = self.vectors(words.tokens)
-        return found
+        vectors: torch.Tensor = self.vectors(words.tokens)
+        return vectors
 
 
 def make_backbone(
     config: RankerConfig, weights: Path | None = None, dropout: float = 0.0
 ) -> tuple[EncoderBackbone | WordBackbone, Path]:
-    """A body as the config wants it, not yet trained, and the base model's folder."""
+    """A backbone as the config wants it, not yet trained, and the base model's folder."""
     encoder, folder = load_encoder(config.base, weights, dropout)
-    if config.body == "pretrained":
+    if config.backbone == "pretrained":
         return EncoderBackbone(encoder), folder
     vectors = encoder.get_input_embeddings().weight.detach()
-    if config.body == "words":
+    if config.backbone == "words":
         return WordBackbone(vectors), folder
     from transformers import BertConfig, BertModel
 

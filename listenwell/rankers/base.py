@@ -33,7 +33,7 @@ class Words:
 
 @dataclass(frozen=True)
 class States:
-    """Texts and what the body makes of their words."""
+    """Texts and what the backbone makes of their words."""
 
     words: Words
     values: torch.Tensor  # (rows, length, width)
@@ -69,22 +69,22 @@ class States:
 
 
 class RankingModel(torch.nn.Module):  # type: ignore[misc]
-    """A body that makes states of words, and a way to match them.
+    """A backbone that makes states of words, and a way to match them.
 
     Args:
         config: what it is made of.
-        body: called with Words, gives values (rows, length, width); has `width`.
+        backbone: called with Words, gives values (rows, length, width); has `width`.
     """
 
     gives_vectors = False
-    """Whether `vectors` and `asked` are trained: then replies can be searched by inner product."""
+    """Whether `vectors` and `queries` are trained: then replies can be searched by inner product."""
     reads_pairs = False
-    """Whether `match` itself runs the body, once a pair, so that nothing can be kept."""
+    """Whether `match` itself runs the backbone, once a pair, so that nothing can be kept."""
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
         super().__init__()
-        self.config, self.body = config, body
-        self.width: int = body.width
+        self.config, self.backbone = config, backbone
+        self.width: int = backbone.width
 
     @property
     def vector_width(self) -> int:
@@ -92,8 +92,8 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         return self.width
 
     def states(self, words: Words) -> States:
-        """What the body makes of contexts, personas or replies; those of replies can be kept."""
-        return States(words, self.body(words))
+        """What the backbone makes of contexts, personas or replies; those of replies can be kept."""
+        return States(words, self.backbone(words))
 
     def kept(self, replies: States) -> States:
         """What has to be kept of replies to match them later: all of it, where words are compared."""
@@ -135,10 +135,10 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         return choice_losses(self.scores(context, persona, replies) * scale, allowed)
 
     def vectors(self, replies: States) -> torch.Tensor:
-        """(replies, width); their inner product with `asked` is a first score."""
+        """(replies, width); their inner product with `queries` is a first score."""
         return masked_mean(replies.values, replies.mask)
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """(contexts, width): the average of context and persona (PEC §5.1's Tri-encoder)."""
         vector = masked_mean(context.values, context.mask)
         if persona is None:
@@ -147,7 +147,7 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         has = persona.mask.any(dim=1, keepdim=True)
         return torch.where(has, (vector + known) / 2, vector)
 
-    # What `witness.Scores` asks for: arrays in, arrays out.
+    # What `scorer.Scores` needs: arrays in, arrays out.
     def score_texts(
         self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
     ) -> np.ndarray:
@@ -207,5 +207,5 @@ def masked_max(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         mask: (…, n) bool, broadcast.
     """
     shut = values.masked_fill(~mask.unsqueeze(-1), torch.finfo(values.dtype).min)
-    found = shut.max(dim=-2).values  # amax would divide its gradient among equals, in many passes
-    return cast(torch.Tensor, found * mask.any(dim=-1, keepdim=True))
+    largest = shut.max(dim=-2).values  # amax would divide its gradient among equals, in many passes
+    return cast(torch.Tensor, largest * mask.any(dim=-1, keepdim=True))

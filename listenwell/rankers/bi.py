@@ -1,7 +1,7 @@
 """Bi-encoder (Humeau et al. 2020), with persona the Tri-encoder of PEC §5.1.
 
 score = dot(mean(vector of context, vector of persona), vector of reply); vectors are means over states.
-With the body `words` it is PEC's BoW, with `transformer` EmpatheticDialogues' retrieval model.
+With the backbone `words` it is PEC's BoW, with `transformer` EmpatheticDialogues' retrieval model.
 """
 
 import math
@@ -21,8 +21,8 @@ class BiEncoder(RankingModel):
 
     gives_vectors = True
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         self.scale = torch.nn.Parameter(torch.tensor(math.log(FIRST_SCALE))) if config.bi.cosine else None
 
     def kept(self, replies: States) -> States:
@@ -31,16 +31,16 @@ class BiEncoder(RankingModel):
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """(contexts, replies)"""
-        return self.asked(context, persona) @ self.vectors(replies).T
+        return self.queries(context, persona) @ self.vectors(replies).T
 
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, width); of length 1 where directions are compared."""
-        found = super().vectors(replies)
-        return found if self.scale is None else torch.nn.functional.normalize(found, dim=-1)
+        vectors = super().vectors(replies)
+        return vectors if self.scale is None else torch.nn.functional.normalize(vectors, dim=-1)
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """(contexts, width); the learned scale is in it."""
-        found = super().asked(context, persona)
+        vectors = super().queries(context, persona)
         if self.scale is None:
-            return found
-        return torch.nn.functional.normalize(found, dim=-1) * self.scale.exp()
+            return vectors
+        return torch.nn.functional.normalize(vectors, dim=-1) * self.scale.exp()

@@ -15,7 +15,7 @@ def states_in_groups(ranker: RankingModel, words: Words, there: np.ndarray | Non
     """The same as `ranker.states`, read in groups that are each cut to their longest text.
 
     Args:
-        ranker: whose body reads.
+        ranker: whose backbone reads.
         words: the texts.
         there: (rows, length) bool, their mask; where it is known already, a GPU need not be waited for.
     """
@@ -25,13 +25,13 @@ def states_in_groups(ranker: RankingModel, words: Words, there: np.ndarray | Non
     there = words.mask.cpu().numpy() if there is None else there
     order = np.argsort(there.sum(axis=1), kind="stable")
     device = words.tokens.device
-    length, found = words.tokens.shape[1], []
+    length, padded = words.tokens.shape[1], []
     for start in range(0, len(order), size):
         chosen = order[start : start + size]
         longest = int(np.flatnonzero(there[chosen].any(axis=0)).max(initial=0)) + 1
         values = ranker.states(words[moved(chosen, device)][:, :longest]).values
-        found.append(torch.nn.functional.pad(values, (0, 0, 0, length - longest)))
-    return States(words, torch.cat(found)[moved(np.argsort(order), device)])
+        padded.append(torch.nn.functional.pad(values, (0, 0, 0, length - longest)))
+    return States(words, torch.cat(padded)[moved(np.argsort(order), device)])
 
 
 def moved(array: np.ndarray, device: torch.device) -> torch.Tensor:
@@ -78,5 +78,5 @@ def _cut(states: States, chosen: torch.Tensor) -> States:
 
 def _longest(words: Words) -> int:
     """Up to the last place where any row has a word; one at least."""
-    places = words.mask.any(dim=0).nonzero()
-    return int(places[-1]) + 1 if len(places) else 1
+    columns = words.mask.any(dim=0).nonzero()
+    return int(columns[-1]) + 1 if len(columns) else 1

@@ -19,8 +19,8 @@ class CoBERT(RankingModel):
     The product of concatenations is the sum of the parts' products, so nothing is concatenated.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         weights = [[FIRST_WEIGHTS[part] for part in PARTS] for _ in ("context", "persona")]
         self.weights = torch.nn.Parameter(torch.tensor(weights)) if config.cobert.weighted else None
         self.sharpness = (
@@ -39,7 +39,7 @@ class CoBERT(RankingModel):
         if persona is not None:
             scores = scores + self._matched(persona, replies, theirs)
         if self.config.cobert.joint:
-            both = self.asked(context, persona) @ self.vectors(replies).T
+            both = self.queries(context, persona) @ self.vectors(replies).T
             scores = scores + (both if own is None else own[PARTS.index("hop 0")] * both)
         return scores
 
@@ -63,25 +63,27 @@ class CoBERT(RankingModel):
             theirs = persona.take(rows) if persona is not None else None
             among = allowed[rows][:, rows]
             own.append(super().losses(context.take(rows), theirs, replies.take(rows), among, scale))
-        found = FIRST_SCALE * self.asked(context, persona) @ vectors.T
-        return (1 - share) * torch.cat(own)[order.argsort()] + share * choice_losses(found, allowed)
+        cosines = FIRST_SCALE * self.queries(context, persona) @ vectors.T
+        return (1 - share) * torch.cat(own)[order.argsort()] + share * choice_losses(cosines, allowed)
 
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, width), of length 1."""
         return torch.nn.functional.normalize(super().vectors(replies), dim=-1)
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """(contexts, width), of length 1."""
-        return torch.nn.functional.normalize(super().asked(context, persona), dim=-1)
+        return torch.nn.functional.normalize(super().queries(context, persona), dim=-1)
 
     def _matched(self, text: States, replies: States, weights: torch.Tensor | None) -> torch.Tensor:
         """One of the two pairs: a text X (context or persona) and the reply Y. (texts, replies)"""
-        found = self._products(text, replies)
-        if not found:
+        products = self._products(text, replies)
+        if not products:
             return text.values.new_zeros(len(text), len(replies))
         if weights is None:
-            return torch.stack(list(found.values())).sum(dim=0)
-        return torch.stack([weights[PARTS.index(part)] * value for part, value in found.items()]).sum(dim=0)
+            return torch.stack(list(products.values())).sum(dim=0)
+        return torch.stack([weights[PARTS.index(part)] * value for part, value in products.items()]).sum(
+            dim=0
+        )
 
     def _products(self, text: States, replies: States) -> dict[str, torch.Tensor]:
         """The inner product of each part of the two concatenations, by its name: (texts, replies) each.
@@ -97,11 +99,11 @@ class CoBERT(RankingModel):
         shut = torch.finfo(affinity.dtype).min
         to_reply = affinity.masked_fill(~replies.mask, shut).softmax(dim=3)  # eq. 2, over the reply's words
         to_text = affinity.masked_fill(~text.mask[:, :, None, None], shut).softmax(dim=1)  # eq. 3
-        found: dict[str, torch.Tensor] = {}
+        products: dict[str, torch.Tensor] = {}
         if 0 in settings.hops and not settings.joint:
             means = [masked_mean(part.values, part.mask) for part in (text, replies)]
             mean_x, mean_y = (torch.nn.functional.normalize(mean, dim=-1) for mean in means)
-            found["hop 0"] = mean_x @ mean_y.T
+            products["hop 0"] = mean_x @ mean_y.T
         if 1 in settings.hops:
             # X' of every word of every text, by reply: (y, x, m, d); Y' of every reply's word, by text.
             attended_x = (to_reply.view(-1, len(y), n).transpose(0, 1) @ y).view(len(y), len(x), m, d)
@@ -109,34 +111,34 @@ class CoBERT(RankingModel):
             for pooling, pool in (("max", _largest), ("mean", masked_mean)):
                 if settings.pooling in (pooling, "both"):
                     pooled_x = pool(attended_x, text.mask).transpose(0, 1)  # (x, y, d)
-                    found[pooling] = (pooled_x * pool(attended_y, replies.mask)).sum(dim=-1)
-        found |= self._later_hops(to_reply, to_text, text, replies)
-        return {part: value * has_words for part, value in found.items()}
+                    products[pooling] = (pooled_x * pool(attended_y, replies.mask)).sum(dim=-1)
+        products |= self._later_hops(to_reply, to_text, text, replies)
+        return {part: value * has_words for part, value in products.items()}
 
     def _later_hops(
         self, to_reply: torch.Tensor, to_text: torch.Tensor, text: States, replies: States
     ) -> dict[str, torch.Tensor]:
         """Attention over attention; the means are over the words that are there."""
-        wanted = [hop for hop in (2, 3) if hop in self.config.cobert.hops]
-        if not wanted:
+        hops = [hop for hop in (2, 3) if hop in self.config.cobert.hops]
+        if not hops:
             return {}
         counts_x, counts_y = (part.mask.sum(dim=1).clamp(min=1) for part in (text, replies))
         over_reply = (to_reply * text.mask[:, :, None, None]).sum(dim=1) / counts_x[
             :, None, None
         ]  # (x, y, n)
         over_text = (to_text * replies.mask).sum(dim=3) / counts_y  # (x, m, y)
-        found = {}
-        for hop in range(2, max(wanted) + 1):
+        products = {}
+        for hop in range(2, max(hops) + 1):
             # Hop 2 is eq. 4 and 5; hop 3 sends its results through the matrices once more.
             over_text, over_reply = (
                 (over_reply[:, None] * to_text).sum(dim=3),
                 (over_text.unsqueeze(3) * to_reply).sum(dim=1),
             )
-            if hop in wanted:
+            if hop in hops:
                 second_x = over_text.transpose(1, 2) @ text.values  # (x, y, d)
                 second_y = torch.einsum("xyn,ynd->xyd", over_reply, replies.values)
-                found[f"hop {hop}"] = (second_x * second_y).sum(dim=-1)
-        return found
+                products[f"hop {hop}"] = (second_x * second_y).sum(dim=-1)
+        return products
 
 
 def _rows(count: int, most: int) -> Iterator[slice]:

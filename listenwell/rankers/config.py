@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from listenwell.errors import InputError, unknown_name
 from listenwell.rankers import RANKERS
-from listenwell.serialization import Record
+from listenwell.serialization import Record, also_read_as
 
 KIND = "ranker"
 """The kind of its checkpoints."""
@@ -18,7 +18,7 @@ HOPS = (0, 1, 2, 3)
 PARTS = ("hop 0", "max", "mean", "hop 2", "hop 3")
 """What can stand in CoBERT's concatenations: hop 1 pooled in two ways, and the other hops."""
 LAYERS, HEADS, WIDTH, INNER = 4, 6, 300, 1200
-"""EmpatheticDialogues' retrieval Transformer (§4.2), the body `transformer`."""
+"""EmpatheticDialogues' retrieval Transformer (§4.2), the backbone `transformer`."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class CobertSettings(Record):
     alike: bool = False
     """With among: those that stand together are alike, by their vectors; otherwise they are drawn."""
 
-    joint: bool = False
+    joint: bool = field(default=False, metadata=also_read_as("together"))
     """Of hop 0: compare the reply with the average of context and persona, as the bi-encoder does, which
     leaves it to the encoder how much of a persona counts; otherwise with each of them, and add both up."""
 
@@ -74,7 +74,7 @@ class CobertSettings(Record):
                 f"cobert.among is {self.among}.", "Give 2 or more, together with cobert.vectors."
             )
         if self.joint and 0 not in self.hops:
-            raise InputError("cobert.together is of hop 0.", "Add 0 to cobert.hops, or leave together out.")
+            raise InputError("cobert.joint is of hop 0.", "Add 0 to cobert.hops, or leave joint out.")
         if not self.hops or not set(self.hops) <= set(HOPS):
             raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 0, 1, 2 and 3.")
         if self.pooling not in POOLINGS:
@@ -115,8 +115,8 @@ class RankerConfig(Record):
     model: str = "cobert"
     """One of `rankers.RANKERS`."""
     base: str = "all-minilm-l6-v2"
-    """The encoder, a name of `weights.BASE_MODELS`; its tokenizer is used whatever the body."""
-    body: str = "pretrained"
+    """The encoder, a name of `weights.BASE_MODELS`; its tokenizer is used whatever the backbone."""
+    backbone: str = field(default="pretrained", metadata=also_read_as("body"))
     """How words become states: the pretrained encoder, a Transformer from scratch, or word vectors alone."""
     turns: int = 6
     """The newest turns of the context that are read (PEC §5.2)."""
@@ -137,24 +137,24 @@ class RankerConfig(Record):
     def __post_init__(self) -> None:
         if self.model not in RANKERS:
             raise unknown_name("ranker", self.model, RANKERS)
-        if self.body not in BACKBONES:
-            raise unknown_name("ranker.body", self.body, BACKBONES)
+        if self.backbone not in BACKBONES:
+            raise unknown_name("ranker.backbone", self.backbone, BACKBONES)
         _at_least("ranker.turns", self.turns, 1)
         _at_least("ranker.persona", self.persona, 0)
         for name in ("context_tokens", "persona_tokens", "reply_tokens"):
             _at_least(f"ranker.{name}", getattr(self, name), 8)
 
-    def check_room(self, places: int, joint: bool = False) -> None:
-        """An error if an encoder has fewer places than the ranker's texts have tokens.
+    def check_room(self, positions: int, joint: bool = False) -> None:
+        """An error if an encoder has fewer positions than the ranker's texts have tokens.
 
         Args:
-            places: how many tokens the encoder reads at most.
-            together: whether it reads persona, context and reply one after the other.
+            positions: how many tokens the encoder reads at most.
+            joint: whether it reads persona, context and reply one after the other.
         """
         lengths = (self.persona_tokens, self.context_tokens, self.reply_tokens)
-        if (longest := sum(lengths) if joint else max(lengths)) > places:
+        if (longest := sum(lengths) if joint else max(lengths)) > positions:
             raise InputError(
-                f"The ranker reads texts of {longest} tokens, but its encoder {places} at most.",
+                f"The ranker reads texts of {longest} tokens, but its encoder {positions} at most.",
                 "Lower ranker.context_tokens, persona_tokens or reply_tokens.",
             )
 

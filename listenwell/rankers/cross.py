@@ -16,8 +16,8 @@ class CrossEncoder(RankingModel):
 
     reads_pairs = True
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         self.head = torch.nn.Linear(self.width, 1)
 
     def states(self, words: Words) -> States:
@@ -62,7 +62,7 @@ class CrossEncoder(RankingModel):
     def _read(self, texts: Words, replies: Words, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """Scores of some pairs: (pairs,)"""
         pairs = to_the_left(joined(texts[rows], replies[columns]))
-        pooled = masked_mean(self.body(pairs).float(), pairs.mask)
+        pooled = masked_mean(self.backbone(pairs).float(), pairs.mask)
         with torch.autocast(pooled.device.type, enabled=False):  # half precision cannot tell close ones apart
             scores: torch.Tensor = self.head(pooled)
         return scores.squeeze(1)

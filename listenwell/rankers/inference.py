@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
-from listenwell.annotators.inference import CPU_TOKENS, GPU_TOKENS, like_lengths
 from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.blocks import moved
 from listenwell.rankers.inputs import Text, stacked
+from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, like_lengths
 
 CPU_PLACES, GPU_PLACES = 1_000_000, 24_000_000
 """Pairs of words of a context and a reply that are matched at once."""
@@ -30,7 +30,7 @@ def placed(arrays: dict[str, np.ndarray], device: torch.device) -> Words:
 def states_of(
     ranker: RankingModel, texts: Sequence[Text], advance: Callable[[int], None] | None = None
 ) -> States:
-    """What a ranker's body makes of texts, in the order given; equal texts are read once.
+    """What a ranker's backbone makes of texts, in the order given; equal texts are read once.
 
     Args:
         ranker: in eval mode, wherever its weights are.
@@ -44,17 +44,17 @@ def states_of(
     numbers = [
         number_of.setdefault(text.tokens.tobytes() + text.types.tobytes(), len(number_of)) for text in texts
     ]
-    first = {number: place for place, number in reversed(list(enumerate(numbers)))}
+    first = {number: index for index, number in reversed(list(enumerate(numbers)))}
     different = [texts[first[number]] for number in range(len(first))]
     values: torch.Tensor | None = None
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         lengths = [max(1, len(text)) for text in different]
         for batch in like_lengths(lengths, GPU_TOKENS if on_gpu else CPU_TOKENS):
-            found = ranker.states(words_of([different[number] for number in batch], device)).values
+            states = ranker.states(words_of([different[number] for number in batch], device)).values
             if values is None:
-                shape = (len(different), words.tokens.shape[1], found.shape[2])
-                values = torch.zeros(shape, device=device, dtype=found.dtype)
-            values[torch.tensor(batch, device=device), : found.shape[1]] = found
+                shape = (len(different), words.tokens.shape[1], states.shape[2])
+                values = torch.zeros(shape, device=device, dtype=states.dtype)
+            values[torch.tensor(batch, device=device), : states.shape[1]] = states
             if advance:
                 advance(len(batch))
         if values is None:
@@ -70,8 +70,8 @@ def score(
     ranker: RankingModel, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
 ) -> np.ndarray:
     """Every reply for every context: (contexts, replies) float32."""
-    (found,) = score_pools(ranker, [(contexts, personas, replies)])
-    return found
+    (scores,) = score_pools(ranker, [(contexts, personas, replies)])
+    return scores
 
 
 Pool = tuple[Sequence[Text], Sequence[Text], Sequence[Text]]
@@ -83,12 +83,12 @@ def score_pools(ranker: RankingModel, pools: Sequence[Pool]) -> list[np.ndarray]
     contexts, personas, replies = ([text for pool in pools for text in pool[part]] for part in range(3))
     persona = states_of(ranker, personas) if any(map(len, personas)) else None
     context, reply = states_of(ranker, contexts), states_of(ranker, replies)
-    found, above, left = [], 0, 0
+    scores, above, left = [], 0, 0
     for own, _, candidates in pools:
         rows, columns = slice(above, above + len(own)), slice(left, left + len(candidates))
-        found.append(match(ranker, context[rows], persona[rows] if persona else None, reply[columns]))
+        scores.append(match(ranker, context[rows], persona[rows] if persona else None, reply[columns]))
         above, left = rows.stop, columns.stop
-    return found
+    return scores
 
 
 def reply_vectors(
@@ -96,36 +96,36 @@ def reply_vectors(
 ) -> np.ndarray:
     """(replies, width) float32; their inner products with `context_vectors` are first scores."""
     with torch.inference_mode():
-        found = ranker.vectors(states_of(ranker, replies, advance))
-    return np.asarray(found.float().cpu().numpy())
+        vectors = ranker.vectors(states_of(ranker, replies, advance))
+    return np.asarray(vectors.float().cpu().numpy())
 
 
 def context_vectors(ranker: RankingModel, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
     """(contexts, width) float32"""
     with torch.inference_mode():
         persona = states_of(ranker, personas) if any(map(len, personas)) else None
-        found = ranker.asked(states_of(ranker, contexts), persona)
-    return np.asarray(found.float().cpu().numpy())
+        vectors = ranker.queries(states_of(ranker, contexts), persona)
+    return np.asarray(vectors.float().cpu().numpy())
 
 
 def match(ranker: RankingModel, context: States, persona: States | None, replies: States) -> np.ndarray:
     """The same for states that are known, in parts that fit into memory."""
     device = context.values.device
     longest = max(context.words.tokens.shape[1], persona.words.tokens.shape[1] if persona else 0)
-    places = longest * replies.words.tokens.shape[1]
-    most = max(1, _room(device) // places)  # pairs of a context and a reply
+    word_pairs = longest * replies.words.tokens.shape[1]
+    most = max(1, _room(device) // word_pairs)  # pairs of a context and a reply
     across = max(1, min(len(replies), most))
     down = max(1, most // across)
-    found = torch.zeros(len(context), len(replies), device=device)
+    scores = torch.zeros(len(context), len(replies), device=device)
     with torch.inference_mode():
         for top in range(0, len(context), down):
             rows = slice(top, top + down)
             for left in range(0, len(replies), across):
                 columns = slice(left, left + across)
-                found[rows, columns] = ranker.scores(
+                scores[rows, columns] = ranker.scores(
                     context[rows], persona[rows] if persona else None, replies[columns]
                 ).float()
-    return np.asarray(found.cpu().numpy())
+    return np.asarray(scores.cpu().numpy())
 
 
 def _room(device: torch.device) -> int:

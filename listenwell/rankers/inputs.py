@@ -61,8 +61,8 @@ class Inputs:
         """The sentences about who replies; where there are too many, a fixed random choice of them."""
         views = [_sentences(dialogue, self._config.persona) for dialogue in dialogues]
         known = [view for view in views if view]
-        made = iter(self._texts(known, self._config.persona_tokens, labelled=False))
-        return [next(made) if view else NOTHING for view in views]
+        texts = iter(self._texts(known, self._config.persona_tokens, labelled=False))
+        return [next(texts) if view else NOTHING for view in views]
 
     def replies(self, replies: Sequence[str]) -> list[Text]:
         """Each reply."""
@@ -72,24 +72,24 @@ class Inputs:
     def _texts(self, views: Sequence[View], limit: int, labelled: bool) -> list[Text]:
         labels = self._labels(views) if labelled else [[]] * len(views)
         room = limit - (self._label_room if labelled else 0)
-        found = []
-        for given, label in zip(encode_views(self._vocabulary, views, room), labels, strict=True):
-            ends = given.tokens == self._end  # text never holds one
+        texts = []
+        for view, label in zip(encode_views(self._vocabulary, views, room), labels, strict=True):
+            ends = view.tokens == self._end  # text never holds one
             parts = 1 + np.cumsum(ends) - ends
             # A label stands after the first mark, as a part of the first turn.
             order = [0] * len(label)
-            tokens = np.concatenate((given.tokens[:1], label, given.tokens[1:]))
-            types = np.concatenate((given.types[:1], given.types[order], given.types[1:]))
+            tokens = np.concatenate((view.tokens[:1], label, view.tokens[1:]))
+            types = np.concatenate((view.types[:1], view.types[order], view.types[1:]))
             parts = np.concatenate((parts[:1], parts[order], parts[1:]))
-            found.append(Text(tokens.astype(np.int32), types, parts.astype(np.int16)))
-        return found
+            texts.append(Text(tokens.astype(np.int32), types, parts.astype(np.int16)))
+        return texts
 
     def _labels(self, views: Sequence[View]) -> list[list[int]]:
         """The tokens of each text's likeliest label, where labels are put before texts."""
         if self._classifier is None:
             return [[]] * len(views)
         scores = self._classifier.scores([" ".join(text for text, _ in view) for view in views])
-        return self._vocabulary.encode_many([found[0].label for found in scores])
+        return self._vocabulary.encode_many([row[0].label for row in scores])
 
 
 def stacked(texts: Sequence[Text]) -> dict[str, np.ndarray]:
@@ -111,7 +111,7 @@ def _sentences(dialogue: Dialogue, count: int) -> View:
         # Random, so that no place is favoured (PEC §5.2); fixed, so that a score can be had again.
         key = hashlib.sha256("\n".join((dialogue.id, *lines)).encode("utf-8", "surrogatepass")).digest()
         chosen = np.random.default_rng(list(key)).permutation(len(lines))[:count]
-        lines = tuple(lines[place] for place in chosen)
+        lines = tuple(lines[index] for index in chosen)
     return tuple((line, True) for line in lines)
 
 

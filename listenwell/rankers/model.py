@@ -12,16 +12,19 @@ from listenwell.runtime.encoder import load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build, dumps
 
+OLD_PREFIXES = {"body.": "backbone."}
+"""Of weights in checkpoints of earlier releases."""
+
 
 def make_ranker(
     config: RankerConfig, weights: Path | None = None, dropout: float = 0.0
 ) -> tuple[RankingModel, Path]:
     """A ranker that was not trained, and its base model's folder."""
-    body, folder = make_backbone(config, weights, dropout)
+    backbone, folder = make_backbone(config, weights, dropout)
     ranker: type[RankingModel] = RANKERS.load(config.model)
-    if isinstance(body, EncoderBackbone):
-        config.check_room(int(body.encoder.config.max_position_embeddings), ranker.reads_pairs)
-    return ranker(config, body), folder
+    if isinstance(backbone, EncoderBackbone):
+        config.check_room(int(backbone.encoder.config.max_position_embeddings), ranker.reads_pairs)
+    return ranker(config, backbone), folder
 
 
 def save_ranker(ranker: RankingModel, folder: Path) -> None:
@@ -40,10 +43,10 @@ def load_ranker(folder: Path, weights: Path | None = None) -> tuple[RankingModel
     saved = open_checkpoint(folder, KIND)
     config = build(RankerConfig, saved.config())
     ranker, base = make_ranker(config, weights)
-    load_weights(ranker, adapted(ranker), saved)
+    load_weights(ranker, adapted(ranker), saved, OLD_PREFIXES)
     return ranker.eval(), Inputs(Vocabulary.from_folder(base), config)
 
 
 def adapted(ranker: RankingModel) -> object:
     """The part of a ranker that adapters are put on."""
-    return ranker.body.encoder if isinstance(ranker.body, EncoderBackbone) else ranker.body
+    return ranker.backbone.encoder if isinstance(ranker.backbone, EncoderBackbone) else ranker.backbone

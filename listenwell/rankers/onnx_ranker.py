@@ -1,138 +1,94 @@
-"""Rankers without torch: the body on onnxruntime, matching in numpy; the same scores as `bi` and `cobert`.
-
-Nothing depends on padding, so a text's states are an array of their own: (words, width), without words (0,
-width). Replies are matched in groups of like length.
-"""
+"""Rankers on onnxruntime: pooling, the cross-encoder's head and CoBERT's matching are in graphs. No torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from listenwell.annotators.inference import CPU_TOKENS, like_lengths
 from listenwell.checkpoint import open_checkpoint
-from listenwell.rankers.config import KIND, PARTS, PRECISION, RankerConfig
+from listenwell.errors import CheckpointError
+from listenwell.rankers.config import HEADS, INNER, KIND, LAYERS, PARTS, PRECISION, WIDTH, RankerConfig
 from listenwell.rankers.inputs import Inputs, Text
-from listenwell.rankers.onnx_backbones import Backbone, load_backbone
-from listenwell.rankers.onnx_cross import OnnxCrossEncoder
-from listenwell.runtime.onnx.checkpoint_encoder import Arrays, base_folder, check_shapes, runs_on_onnx
-from listenwell.runtime.products import product
+from listenwell.rankers.onnx_cobert import Matching
+from listenwell.runtime.onnx.checkpoint_encoder import (
+    Arrays,
+    CheckpointEncoder,
+    base_folder,
+    open_encoder,
+    runs_on_onnx,
+)
 from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build
 
-States = list[np.ndarray]
-"""For each text (words, width) float32."""
-_REPLY_TOKENS = 1024
-"""Words of replies, padding included, that are matched at once; some ten MB with a long context."""
+if TYPE_CHECKING:
+    from listenwell.runtime.onnx.encoder import OnnxEncoder
+    from listenwell.runtime.onnx.heads import PooledHeads
+
+CONFIGS = {
+    "transformer": {
+        "model_type": "bert",
+        "hidden_size": WIDTH,
+        "num_hidden_layers": LAYERS,
+        "num_attention_heads": HEADS,
+        "intermediate_size": INNER,
+        "max_position_embeddings": 512,
+        "layer_norm_eps": 1e-12,
+    },
+    "words": {"model_type": "words", "max_position_embeddings": 2**31 - 1},  # as wide as its base model's
+}
+"""The config.json of backbones that are not a base model, as `backbones.make_backbone` makes them."""
+_SCORE = "score"
+
+Advance = Callable[[int], None]
 
 
 class OnnxRanker(ABC):
-    """A body that makes states of words, and a way to match them; several threads may use it at once.
+    """The same scores as the ranker of `rankers.RANKERS` with torch. Threads may share it.
 
     Args:
         config: what it is made of.
-        body: makes states.
+        encoder: the backbone, with pooling in its graph.
         weights: the ranker's own, by the names of a checkpoint.
     """
 
+    gives_vectors = False
+    """Whether replies can be searched by inner product."""
     reads_pairs = False
-    """Whether persona, context and reply are read as one text."""
+    """Whether persona, context and reply are encoded as one text."""
 
-    def __init__(self, config: RankerConfig, body: Backbone, weights: Arrays) -> None:
-        self.config, self.body, self.weights = config, body, weights
-        self.vector_width = body.width
-
-    @property
-    @abstractmethod
-    def gives_vectors(self) -> bool:
-        """Whether `vectors` and `asked` are trained: then replies can be searched by inner product."""
+    def __init__(self, config: RankerConfig, encoder: "OnnxEncoder", weights: Arrays) -> None:
+        self.config, self.encoder, self.weights = config, encoder, weights
+        self.vector_width = encoder.width
 
     @classmethod
     @abstractmethod
     def shapes(cls, config: RankerConfig, width: int) -> dict[str, tuple[int, ...]]:
-        """The weights that such a ranker has beside its body's."""
+        """The shapes of the ranker's own weights."""
+
+    @classmethod
+    def heads(cls, encoder: CheckpointEncoder) -> "PooledHeads | None":
+        """What the graph computes after the encoder; mean pooling if None."""
+        return None
 
     @abstractmethod
-    def match(self, context: States, persona: States | None, replies: States) -> np.ndarray:
-        """Scores of every reply for every context: (contexts, replies) float32.
-
-        Args:
-            context: a text each.
-            persona: of who replies, as many as contexts; None where nobody has one.
-            replies: a text each.
-        """
-
-    @abstractmethod
-    def vectors(self, replies: States) -> np.ndarray:
-        """(replies, width); their inner product with `asked` is a first score."""
-
-    @abstractmethod
-    def asked(self, context: States, persona: States | None) -> np.ndarray:
-        """(contexts, width)"""
-
-    def states(self, texts: Sequence[Text], advance: Callable[[int], None] | None = None) -> States:
-        """What the body makes of texts, in the order given; equal texts are read once.
-
-        Args:
-            texts: contexts, personas or replies.
-            advance: is told how many texts were done, batch by batch.
-        """
-        keys = [text.tokens.tobytes() + text.types.tobytes() for text in texts]
-        different = {key: text for key, text in zip(keys, texts, strict=True) if len(text)}
-        found = dict.fromkeys(keys, np.zeros((0, self.body.width), np.float32))
-        names = list(different)
-        for batch in like_lengths([len(text) for text in different.values()], CPU_TOKENS):
-            some = [different[names[number]] for number in batch]
-            for number, text, values in zip(batch, some, self.body(some), strict=True):
-                found[names[number]] = values[: len(text)]
-            if advance:
-                advance(len(batch))
-        if advance:
-            advance(len(texts) - len(different))
-        return [found[key] for key in keys]
-
     def score_texts(
         self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
     ) -> np.ndarray:
-        """Every reply for every context: (contexts, replies) float32."""
-        whose = personas if any(map(len, personas)) else ()
-        every = self.states([*contexts, *whose, *replies])  # all in one go
-        first, last = len(contexts), len(contexts) + len(whose)
-        return self.match(every[:first], every[first:last] if whose else None, every[last:])
+        """Score every reply for every context: (contexts, replies) float32."""
 
-    def reply_vectors(
-        self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
-    ) -> np.ndarray:
-        """(replies, width) float32"""
-        return self.vectors(self.states(replies, advance))
+    @abstractmethod
+    def reply_vectors(self, replies: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
+        """(replies, width) float32; their inner products with `context_vectors` are first scores."""
 
+    @abstractmethod
     def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
         """(contexts, width) float32"""
-        return self.asked(self.states(contexts), self._personas(personas))
-
-    def _personas(self, personas: Sequence[Text]) -> States | None:
-        return self.states(personas) if any(map(len, personas)) else None
-
-    def _means(self, states: States) -> np.ndarray:
-        """The mean of each text's words, zeros without any: (texts, width)."""
-        found = np.zeros((len(states), self.body.width), np.float32)
-        for row, values in enumerate(states):
-            if len(values):
-                found[row] = values.mean(axis=0)
-        return found
-
-    def _both(self, context: States, persona: States | None) -> np.ndarray:
-        """The average of context and persona (PEC §5.1's Tri-encoder); the context alone without one."""
-        found = self._means(context)
-        if persona is None:
-            return found
-        has = np.array([len(values) > 0 for values in persona], bool)[:, None]
-        return np.where(has, (found + self._means(persona)) / 2, found)
 
 
 class OnnxBiEncoder(OnnxRanker):
-    """`bi.BiEncoder`: one vector each for what was said and for the reply."""
+    """`bi.BiEncoder`: one vector each for the context and for the reply."""
 
     gives_vectors = True
 
@@ -141,27 +97,70 @@ class OnnxBiEncoder(OnnxRanker):
         """The scale of cosines."""
         return {"scale": ()} if config.bi.cosine else {}
 
-    def match(self, context: States, persona: States | None, replies: States) -> np.ndarray:
-        """(contexts, replies)"""
-        found: np.ndarray = self.asked(context, persona) @ self.vectors(replies).T
-        return found
-
-    def vectors(self, replies: States) -> np.ndarray:
-        """(replies, width); of length 1 where directions are compared."""
-        found = self._means(replies)
-        return _of_length_one(found) if self.config.bi.cosine else found
-
-    def asked(self, context: States, persona: States | None) -> np.ndarray:
-        """(contexts, width); the learned scale is in it."""
-        found = self._both(context, persona)
-        return _of_length_one(found) * np.exp(self.weights["scale"]) if self.config.bi.cosine else found
-
-
-class OnnxCoBERT(OnnxRanker):
-    """`cobert.CoBERT`: co-attention between context and reply, persona and reply (PEC §4)."""
+    @property
+    def normalized(self) -> bool:
+        """Whether vectors have length 1."""
+        return self.config.bi.cosine
 
     @property
-    def gives_vectors(self) -> bool:
+    def scale(self) -> float:
+        """What context vectors are multiplied by."""
+        return float(np.exp(self.weights["scale"])) if self.config.bi.cosine else 1.0
+
+    def score_texts(
+        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ) -> np.ndarray:
+        """(contexts, replies) float32"""
+        # All texts at once, so that those of similar length share batches.
+        means = self._means([*contexts, *personas, *replies])
+        context, persona, reply = np.split(means, np.cumsum([len(contexts), len(personas)]))
+        return np.asarray(self._queries(context, persona, personas) @ self._vectors(reply).T)
+
+    def reply_vectors(self, replies: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
+        """(replies, width) float32"""
+        return self._vectors(self._means(replies, advance))
+
+    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+        """(contexts, width) float32; the learned scale is in them."""
+        return self._queries(self._means(contexts), self._means(personas), personas)
+
+    def _means(self, texts: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
+        """The mean of each text's states, zeros for an empty text: (texts, width)."""
+        distinct, numbers = _distinct(texts)
+        means = self.encoder.pooled(distinct, advance=advance)
+        if advance:
+            advance(len(texts) - sum(1 for text in distinct if len(text)))
+        return np.asarray(means[numbers])
+
+    def _vectors(self, means: np.ndarray) -> np.ndarray:
+        return normalize(means) if self.normalized else means
+
+    def _queries(self, context: np.ndarray, persona: np.ndarray, personas: Sequence[Text]) -> np.ndarray:
+        """The average of context and persona (PEC §5.1's Tri-encoder); the context alone without one."""
+        has_persona = np.array([len(text) > 0 for text in personas], bool)[:, None]
+        vectors = self._vectors(np.where(has_persona, (context + persona) / 2, context))
+        return np.asarray(vectors * np.float32(self.scale))
+
+
+class OnnxCoBERT(OnnxBiEncoder):
+    """`cobert.CoBERT`: co-attention between context and reply, persona and reply (PEC §4)."""
+
+    def __init__(self, config: RankerConfig, encoder: "OnnxEncoder", weights: Arrays) -> None:
+        super().__init__(config, encoder, weights)
+        self._matching = Matching(config.cobert, weights, encoder.width)
+
+    @property
+    def normalized(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def scale(self) -> float:
+        """1: its own scores are weighted instead."""
+        return 1.0
+
+    @property
+    def gives_vectors(self) -> bool:  # type: ignore[override]
         """Whether a bi-encoder's loss was part of its training."""
         return self.config.cobert.vectors > 0
 
@@ -170,72 +169,73 @@ class OnnxCoBERT(OnnxRanker):
         """A weight for each part, of context and of persona, and the attention's sharpness."""
         return {"weights": (2, len(PARTS)), "sharpness": ()} if config.cobert.weighted else {}
 
-    def match(self, context: States, persona: States | None, replies: States) -> np.ndarray:
-        """(contexts, replies)"""
-        scores = np.zeros((len(context), len(replies)), np.float32)
-        texts = [(0, context)] if persona is None else [(0, context), (1, persona)]
-        for numbers in like_lengths([len(values) for values in replies], _REPLY_TOKENS):
-            y, mask = _rows([replies[number] for number in numbers])
-            for who, given in texts:
-                weights = self.weights["weights"][who] if self.config.cobert.weighted else np.ones(len(PARTS))
-                for row, values in enumerate(given):
-                    if len(values):
-                        parts = self._products(values, y, mask)
-                        total = sum(weights[PARTS.index(part)] * value for part, value in parts.items())
-                        scores[row, numbers] += total
+    def score_texts(
+        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ) -> np.ndarray:
+        """(contexts, replies) float32"""
+        states, means = self._encoded([*contexts, *personas, *replies])
+        end = len(contexts) + len(personas)
+        scores = self._matching.scores(states[: len(contexts)], states[len(contexts) : end], states[end:])
         if self.config.cobert.joint:
-            weight = self.weights["weights"][0][PARTS.index("hop 0")] if self.config.cobert.weighted else 1.0
-            scores += weight * (self.asked(context, persona) @ self.vectors(replies).T)
+            queries = self._queries(means[: len(contexts)], means[len(contexts) : end], personas)
+            scores += self._matching.weights[0, PARTS.index("hop 0")] * (
+                queries @ self._vectors(means[end:]).T
+            )
         return scores
 
-    def vectors(self, replies: States) -> np.ndarray:
-        """(replies, width), of length 1."""
-        return _of_length_one(self._means(replies))
+    def _encoded(self, texts: Sequence[Text]) -> tuple[list[np.ndarray], np.ndarray]:
+        """For each text its states (tokens, width), and the means of all (texts, width)."""
+        from listenwell.runtime.onnx.encoder import STATES
+        from listenwell.runtime.onnx.heads import POOLED
 
-    def asked(self, context: States, persona: States | None) -> np.ndarray:
-        """(contexts, width), of length 1."""
-        return _of_length_one(self._both(context, persona))
-
-    def _products(self, x: np.ndarray, y: np.ndarray, mask: np.ndarray) -> Arrays:
-        """The inner product of each part of eq. 6's two concatenations, by its name: (replies,) each.
-
-        Args:
-            x: (m, width), the words of a context or a persona.
-            y: (replies, n, width), padding as in `_rows`.
-            mask: (replies, n) bool: where words are.
-        """
-        settings, counts = self.config.cobert, mask.sum(axis=1)
-        affinity = product(x, y.reshape(-1, y.shape[2]).T).reshape(len(x), *mask.shape)  # eq. 1
-        if settings.weighted:
-            affinity *= self.weights["sharpness"]
-        to_reply = _softmax(np.where(mask, affinity, -np.inf), axis=2)  # eq. 2, over the reply's words
-        to_text = _softmax(affinity, axis=0)  # eq. 3
-        found: Arrays = {}
-        if 0 in settings.hops and not settings.joint:
-            mean_y = np.einsum("rn,rnd->rd", mask.astype(np.float32), y) / counts[:, None]
-            found["hop 0"] = _of_length_one(mean_y) @ _of_length_one(x.mean(axis=0, keepdims=True))[0]
-        if 1 in settings.hops:
-            attended_x = product(to_reply.transpose(1, 0, 2), y)  # (replies, m, width)
-            attended_y = product(to_text.reshape(len(x), -1).T, x).reshape(y.shape)
-            if settings.pooling in ("max", "both"):  # padding holds a word twice, which moves no maximum
-                found["max"] = _inner(attended_x.max(axis=1), attended_y.max(axis=1))
-            if settings.pooling in ("mean", "both"):
-                sums = np.einsum("rn,rnd->rd", mask.astype(np.float32), attended_y)
-                found["mean"] = _inner(attended_x.mean(axis=1), sums / counts[:, None])
-        over_reply = to_reply.mean(axis=0)  # (replies, n)
-        over_text = (to_text * mask).sum(axis=2) / counts  # (m, replies)
-        for hop in range(2, max(settings.hops) + 1):
-            # Hop 2 is eq. 4 and 5; hop 3 sends its results through the matrices once more.
-            over_text, over_reply = (
-                np.einsum("rn,mrn->mr", over_reply, to_text),
-                np.einsum("mr,mrn->rn", over_text, to_reply),
-            )
-            if hop in settings.hops:
-                found[f"hop {hop}"] = _inner(product(over_text.T, x), np.einsum("rn,rnd->rd", over_reply, y))
-        return found
+        distinct, numbers = _distinct(texts)
+        filled = [index for index, text in enumerate(distinct) if len(text)]
+        states = [np.zeros((0, self.encoder.width), np.float32)] * len(distinct)
+        means = np.zeros((len(distinct), self.encoder.width), np.float32)
+        texts_to_encode = [distinct[index] for index in filled]
+        for indices, (values, pooled) in self.encoder.batches(texts_to_encode, [STATES, POOLED]):
+            for row, index in enumerate(indices):
+                states[filled[index]] = values[row, : len(texts_to_encode[index])]
+                means[filled[index]] = pooled[row]
+        return [states[number] for number in numbers], means[numbers]
 
 
-LIGHT: dict[str, type[OnnxBiEncoder] | type[OnnxCoBERT] | type[OnnxCrossEncoder]] = {
+class OnnxCrossEncoder(OnnxRanker):
+    """`cross.CrossEncoder`: persona, context and reply are encoded as one text."""
+
+    reads_pairs = True
+
+    @classmethod
+    def shapes(cls, config: RankerConfig, width: int) -> dict[str, tuple[int, ...]]:
+        """The linear head's."""
+        return {"head.weight": (1, width), "head.bias": (1,)}
+
+    @classmethod
+    def heads(cls, encoder: CheckpointEncoder) -> "PooledHeads":
+        """A linear layer on the mean."""
+        from listenwell.runtime.onnx.heads import PooledHeads
+
+        return PooledHeads(text_heads={_SCORE: encoder.linear("head")})
+
+    def score_texts(
+        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
+    ) -> np.ndarray:
+        """(contexts, replies) float32"""
+        before = [joined(persona, context) for persona, context in zip(personas, contexts, strict=True)]
+        pairs = [joined(context, reply) for context in before for reply in replies]
+        shape = len(contexts), len(replies)
+        return self.encoder.pooled(pairs, _SCORE).reshape(shape) if pairs else np.zeros(shape, np.float32)
+
+    def reply_vectors(self, replies: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
+        """Not possible: a reply is encoded together with its context."""
+        raise _no_vectors()
+
+    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
+        """Not possible either."""
+        raise _no_vectors()
+
+
+ONNX_RANKERS: dict[str, type[OnnxRanker]] = {
     "bi": OnnxBiEncoder,
     "cobert": OnnxCoBERT,
     "cross": OnnxCrossEncoder,
@@ -244,21 +244,21 @@ LIGHT: dict[str, type[OnnxBiEncoder] | type[OnnxCoBERT] | type[OnnxCrossEncoder]
 
 
 def runs_on_onnx_ranker(config: RankerConfig, weights: Path | None = None) -> bool:
-    """Whether a ranker can do without torch.
+    """Whether a ranker runs without torch.
 
     Args:
         config: what it is made of.
         weights: the base model's own folder, where it is not the installed one.
     """
-    if config.model not in LIGHT:
+    if config.model not in ONNX_RANKERS:
         return False
-    return config.body != "pretrained" or runs_on_onnx(base_folder(config.base, weights))
+    return config.backbone != "pretrained" or runs_on_onnx(base_folder(config.base, weights))
 
 
 def load_onnx_ranker(
     folder: Path, weights: Path | None = None, precision: str = PRECISION
-) -> tuple[OnnxRanker | OnnxCrossEncoder, Inputs]:
-    """A ranker from its checkpoint, and what makes its inputs.
+) -> tuple[OnnxRanker, Inputs]:
+    """Load a ranker from its checkpoint, and what makes its inputs.
 
     Args:
         folder: a checkpoint that `model.save_ranker` filled.
@@ -268,32 +268,47 @@ def load_onnx_ranker(
     saved = open_checkpoint(folder, KIND)
     config = build(RankerConfig, saved.config())
     base = base_folder(config.base, weights)
-    kind = LIGHT[config.model]
-    body, own = load_backbone(saved, config, base, precision, kind.reads_pairs)
-    check_shapes(saved, own, kind.shapes(config, body.width))
-    return kind(config, body, own), Inputs(Vocabulary.from_folder(base), config)
+    ranker = ONNX_RANKERS[config.model]
+    inner = "" if config.backbone == "words" else "encoder."
+    prefixes = (f"backbone.{inner}", f"body.{inner}")  # today's, and that of earlier releases
+    encoder = open_encoder(saved, base, prefixes, CONFIGS.get(config.backbone))
+    config.check_room(encoder.positions, ranker.reads_pairs)
+    encoder.check_shapes(ranker.shapes(config, encoder.width))
+    loaded = encoder.load(precision, ranker.heads(encoder))
+    return ranker(config, loaded, encoder.own), Inputs(Vocabulary.from_folder(base), config)
 
 
-def _rows(states: States) -> tuple[np.ndarray, np.ndarray]:
-    """Texts as rows, filled up with their own first word: (texts, longest, width), and where words are."""
-    lengths = np.array([len(values) for values in states])
-    places = np.arange(lengths.max())
-    found = np.stack([values[np.where(places < len(values), places, 0)] for values in states])
-    return found, places < lengths[:, None]
+def _distinct(texts: Sequence[Text]) -> tuple[list[Text], list[int]]:
+    """The different texts, and for each text the index of its equal among them."""
+    index_of: dict[bytes, int] = {}
+    distinct: list[Text] = []
+    numbers = []
+    for text in texts:
+        key = text.tokens.tobytes() + text.types.tobytes()
+        if key not in index_of:
+            index_of[key] = len(distinct)
+            distinct.append(text)
+        numbers.append(index_of[key])
+    return distinct, numbers
 
 
-def _softmax(scores: np.ndarray, axis: int) -> np.ndarray:
-    weights: np.ndarray = np.exp(scores - scores.max(axis=axis, keepdims=True))
-    weights /= weights.sum(axis=axis, keepdims=True)
-    return weights
+def joined(first: Text, second: Text) -> Text:
+    """One text of two: the second's parts are numbered on from the first's."""
+    begin = int(first.parts.max(initial=0))
+    return Text(
+        np.concatenate((first.tokens, second.tokens)),
+        np.concatenate((first.types, second.types)),
+        np.concatenate((first.parts, second.parts + begin)),
+    )
 
 
-def _inner(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """The inner products of rows."""
-    return np.asarray(np.einsum("rd,rd->r", first, second))
-
-
-def _of_length_one(vectors: np.ndarray) -> np.ndarray:
+def normalize(vectors: np.ndarray) -> np.ndarray:
     """Each row divided by its length; zeros stay."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.maximum(lengths, 1e-12))
+
+
+def _no_vectors() -> CheckpointError:
+    return CheckpointError(
+        "A cross-encoder gives no vectors for large pools.", "Use a bi-encoder, or CoBERT with vectors."
+    )

@@ -14,8 +14,8 @@ class PolyEncoder(RankingModel):
     The codes read context and persona as one text: PEC §5.1 gives it the persona too and does not say how.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         self.codes = torch.nn.Parameter(torch.randn(config.poly.codes, self.width) * self.width**-0.5)
 
     def kept(self, replies: States) -> States:

@@ -33,7 +33,7 @@ class Scorer(Protocol):
 
 
 class Scores(Protocol):
-    """A ranker on some engine: `base.RankingModel` on torch, `light.OnnxRanker` on onnxruntime."""
+    """A ranker on some engine: `base.RankingModel` on torch, `onnx_ranker.OnnxRanker` on onnxruntime."""
 
     @property
     def gives_vectors(self) -> bool:

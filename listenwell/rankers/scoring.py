@@ -1,4 +1,4 @@
-"""A witness's scores for every pool of a split, kept on disk: they take minutes, their use seconds."""
+"""A scorer's scores for every pool of a split, kept on disk because they take minutes."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,8 +16,8 @@ from listenwell.dialogue import Example
 from listenwell.errors import InputError
 from listenwell.files import hash_files, written_whole
 from listenwell.metrics import pools, rank_of_truth
-from listenwell.papers.rankers.ensemble import Ensemble
 from listenwell.progress import progress
+from listenwell.rankers.ensemble import Ensemble
 from listenwell.rankers.scorer import Scorer
 
 RANKS = "ranks.npy"
@@ -51,7 +51,7 @@ class Pools:
                 f"{self} holds {len(examples)} replies, too few for a pool of {POOL}.", "Take a larger part."
             )
         for block in islice(pools(len(examples), POOL, self.shuffled, POOL_SEED), self.most):
-            yield [examples[place] for place in block]
+            yield [examples[index] for index in block]
 
     def files(self) -> tuple[Path, ...]:
         """What is read."""
@@ -62,33 +62,35 @@ class Pools:
         # Which of a file's talks are a split's can hang on another file that is there or is not.
         is_part = self.split != "test" and Source(self.source, self.path).divides
         split = f"{self.split}, divided" if is_part else self.split
-        said = (hash_files(self.files()), self.source, split, self.shuffled, POOL, POOL_SEED)
-        return sha256(repr(said).encode()).hexdigest()[:16]
+        parts = (hash_files(self.files()), self.source, split, self.shuffled, POOL, POOL_SEED)
+        return sha256(repr(parts).encode()).hexdigest()[:16]
 
     def __str__(self) -> str:
         return f"{self.source} {self.split}, {'shuffled' if self.shuffled else 'unshuffled'}"
 
 
-def pool_scores(scorer: Scorer, given: Pools, folder: Path) -> np.ndarray:
+def pool_scores(scorer: Scorer, pools_of_split: Pools, folder: Path) -> np.ndarray:
     """Scores of every block: (blocks, contexts, replies) float32, the true replies on the diagonals.
 
     Args:
-        witness: who scores; an ensemble's members are asked one by one, and each one's scores are kept.
-        given: which blocks.
-        folder: where scores are kept, by a key of witness and data; a stopped run goes on from there.
+        scorer: of an ensemble, each member's scores are computed and kept.
+        pools_of_split: which blocks.
+        folder: where scores are kept, by a key of scorer and data; a stopped run continues from there.
     """
     if isinstance(scorer, Ensemble):
-        parts = [pool_scores(member, given, folder) for member in scorer.scorers]
+        parts = [pool_scores(member, pools_of_split, folder) for member in scorer.scorers]
         weights = np.array(scorer.weights, np.float32)
         return np.asarray(np.einsum("k,kbnc->bnc", weights, np.stack(parts)))
-    place = folder / f"{scorer.name}-{sha256(scorer.key.encode()).hexdigest()[:16]}-{given.key()}"
-    blocks = list(given.blocks())
-    found = []
-    with progress(f"{scorer.name}, {given}", len(blocks), "pools") as advance:
+    scores_folder = (
+        folder / f"{scorer.name}-{sha256(scorer.key.encode()).hexdigest()[:16]}-{pools_of_split.key()}"
+    )
+    blocks = list(pools_of_split.blocks())
+    scores = []
+    with progress(f"{scorer.name}, {pools_of_split}", len(blocks), "pools") as advance:
         for number, block in enumerate(blocks):
-            found.append(_block(scorer, block, place / f"{number}.npy"))
+            scores.append(_block(scorer, block, scores_folder / f"{number}.npy"))
             advance(1)
-    return np.stack(found)
+    return np.stack(scores)
 
 
 def ranks(scores: np.ndarray) -> np.ndarray:

@@ -74,14 +74,14 @@ class Retrieval:
         Nothing is drawn, so the seed moves nothing; plans are not used, since the pool was written without.
         """
         # As many more as were said: there is always something new, if the pool has it.
-        said = {" ".join(turn.text.split()) for turn in dialogue.turns}
-        found = self.search.search(dialogue, self.config.top + len(said), self.config.candidates)
-        fresh = sorted(found, key=lambda reply: reply.text in said)[: self.config.top]
+        earlier_texts = {" ".join(turn.text.split()) for turn in dialogue.turns}
+        replies = self.search.search(dialogue, self.config.top + len(earlier_texts), self.config.candidates)
+        fresh = sorted(replies, key=lambda reply: reply.text in earlier_texts)[: self.config.top]
         if on_text:
             on_text(fresh[0].text)
         return GeneratorOutput(tuple(map(_candidate, fresh)), self.search.notices)
 
 
-def _candidate(found: Found) -> Candidate:
+def _candidate(reply: Found) -> Candidate:
     # No plan: the reply was not made by one.
-    return Candidate(found.text, scores=((FIRST, found.first_score), (FULL, found.score)))
+    return Candidate(reply.text, scores=((FIRST, reply.first_score), (FULL, reply.score)))

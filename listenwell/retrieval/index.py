@@ -1,20 +1,20 @@
-"""A pool's vectors: made once, kept in the cache folder under a key that names all that shaped them.
+"""A pool's vectors: encoded once, kept in the cache folder under a key that names all that shaped them.
 
 In a pool's folder:
 - `replies.bin` and `offsets.npy`: the cleaned replies, one after the other, and where each begins;
 - `pool.json`: how many they are, what was left out, and the sums of those two files;
-- `vectors.f16`: a row a reply, made in parts of PART rows;
-- `vectors.sums`: a line for each part that is on disk, with its sum; thus a killed run goes on where it was,
-  and a part that is damaged is made again, alone.
+- `vectors.f16`: a row per reply, written in parts of PART rows;
+- `vectors.json`: size and sum of what is on disk of it, written after every part, so that a killed run
+  continues there.
 
-Everything is memory-mapped: a pool of a million replies is open in a moment, and what is not looked at is not
-in memory.
+Everything is memory-mapped: a pool of a million replies opens in a moment, and only what is read is in
+memory.
 """
 
 import errno
 import hashlib
-import json
 import os
+import shutil
 import zlib
 from array import array
 from collections.abc import Sequence
@@ -84,25 +84,27 @@ class Key(Record):
 
 @dataclass(frozen=True)
 class Stamp(Record):
-    """A file as it was when it was whole."""
+    """Size, time and sum of a file when it was written."""
 
     size: int
     modified: int
-    """Nanoseconds; a file with another time is read through and held against the sum."""
+    """Nanoseconds; a file with another time is read and compared with the sum."""
     crc: int
 
     @classmethod
-    def of(cls, file: Path) -> "Stamp":
-        """Of a file as it is now."""
-        return cls(file.stat().st_size, file.stat().st_mtime_ns, _crc(file))
+    def of(cls, file: Path, crc: int | None = None) -> "Stamp":
+        """Of a file as it is now; its sum is computed if not given."""
+        stat = file.stat()
+        return cls(stat.st_size, stat.st_mtime_ns, _crc(file, stat.st_size) if crc is None else crc)
 
-    def fits(self, file: Path) -> bool:
-        """Whether the file is still that one."""
+    def fits(self, file: Path, may_be_longer: bool = False) -> bool:
+        """Whether the file, or with `may_be_longer` its beginning, is still the one described."""
         try:
-            found = file.stat()
-            if found.st_size != self.size:
+            stat = file.stat()
+            if stat.st_size != self.size and not (may_be_longer and stat.st_size > self.size):
                 return False
-            return found.st_mtime_ns == self.modified or _crc(file) == self.crc
+            is_untouched = stat.st_size == self.size and stat.st_mtime_ns == self.modified
+            return is_untouched or _crc(file, self.size) == self.crc
         except OSError:
             return False
 
@@ -131,16 +133,16 @@ class Replies(Sequence[str]):
         return len(self._offsets) - 1
 
     @overload
-    def __getitem__(self, place: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
     @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(place)
-        place %= len(self)
-        return self._bytes[self._offsets[place] : self._offsets[place + 1]].tobytes().decode()
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(index)
+        index %= len(self)
+        return self._bytes[self._offsets[index] : self._offsets[index + 1]].tobytes().decode()
 
 
 @dataclass(frozen=True)
@@ -167,10 +169,10 @@ class Index:
 
 
 def open_index(selector: Ranks, pool: Pool, batch: int = PART) -> Index:
-    """The pool's index; made first, or made whole again, where it is not there.
+    """Open a pool's index; what is missing or damaged is made first.
 
     Args:
-        selector: makes the vectors.
+        selector: encodes the replies.
         pool: the replies.
         batch: rows of a part.
     """
@@ -181,17 +183,13 @@ def open_index(selector: Ranks, pool: Pool, batch: int = PART) -> Index:
             folder.mkdir(parents=True, exist_ok=True)
         contents = _contents(folder, pool, key)
         replies = Replies(folder)
-        parts = _Parts(folder, len(replies), key)
-        if missing := parts.missing():
-            with progress("encoding the pool", total=len(replies), unit="replies", rate=True) as advance:
-                advance(len(replies) - sum(stop - start for start, stop in map(parts.rows, missing)))
-                parts.make(missing, replies, selector, advance)
-    vectors = np.memmap(parts.file, dtype=np.float16, mode="r", shape=(len(replies), key.width))
+        file = _vectors(folder, replies, selector, key)
+    vectors = np.memmap(file, dtype=np.float16, mode="r", shape=(len(replies), key.width))
     return Index(pool.name, folder, key, contents, replies, vectors)
 
 
 def _contents(folder: Path, pool: Pool, key: Key) -> Contents:
-    """What the folder holds of the pool; the texts are written first where they are not there or damaged."""
+    """What the folder holds of the pool; the texts are written first if they are missing or damaged."""
     about, texts, offsets = folder / "pool.json", folder / "replies.bin", folder / "offsets.npy"
     try:
         known = Contents.from_json(about.read_bytes())
@@ -204,9 +202,9 @@ def _contents(folder: Path, pool: Pool, key: Key) -> Contents:
         for reply in pool:
             ends.append(ends[-1] + file.write(reply.encode()))
         if len(ends) == 1:
-            found = "; ".join(pool.report.lines()[:3])
+            skipped = "; ".join(pool.report.lines()[:3])
             raise InputError(
-                f"{pool.name} holds no reply{f': {found}' if found else ''}.",
+                f"{pool.name} holds no reply{f': {skipped}' if skipped else ''}.",
                 'Give one reply a line, or JSONL with {"text": "…"} or whole dialogues.',
             )
         if pool.hash != key.pool:
@@ -214,127 +212,76 @@ def _contents(folder: Path, pool: Pool, key: Key) -> Contents:
     with written_whole(offsets) as file:
         np.save(file, np.frombuffer(ends, dtype=np.int64))
     report = pool.report
-    skipped = tuple(report.skipped.most_common())
-    made = Contents(len(ends) - 1, skipped, tuple(report.lines()), Stamp.of(texts), Stamp.of(offsets))
+    contents = Contents(
+        len(ends) - 1,
+        tuple(report.skipped.most_common()),
+        tuple(report.lines()),
+        Stamp.of(texts),
+        Stamp.of(offsets),
+    )
     with written_whole(about) as file:
-        file.write(made.to_json().encode())
-    return made
+        file.write(contents.to_json().encode())
+    return contents
 
 
-class _Parts:
-    """The parts of a file of vectors, and which of them are there."""
-
-    def __init__(self, folder: Path, count: int, key: Key) -> None:
-        self.file, self.sums = folder / "vectors.f16", folder / "vectors.sums"
-        self.count, self.key = count, key
-        self.row = key.width * np.dtype(key.kind).itemsize
-
-    def rows(self, part: int) -> tuple[int, int]:
-        """First row of a part, and the one after its last."""
-        start = part * self.key.part
-        return start, min(start + self.key.part, self.count)
-
-    def missing(self) -> list[int]:
-        """Parts that are not on disk as their sums say; an untouched whole file is taken at its word."""
-        every = range(-(-self.count // self.key.part))
-        sums, finished = self._known()
-        try:
-            found = self.file.stat()
-        except OSError:
-            return list(every)
-        is_whole = found.st_size == self.count * self.row and all(part in sums for part in every)
-        if is_whole and found.st_mtime_ns == finished:
-            return []
-        with self.file.open("rb") as file:
-            lost = [part for part in every if zlib.crc32(self._read(file.fileno(), part)) != sums.get(part)]
-        if not lost:
-            with disk_errors(self.file):
-                os.truncate(self.file, self.count * self.row)  # something may hang on behind
-                self._note({"finished": self.file.stat().st_mtime_ns})
-        return lost
-
-    def make(self, parts: Sequence[int], replies: Replies, selector: Ranks, advance: Advance) -> None:
-        """Make some parts; each is on disk before its sum is."""
-        with disk_errors(self.file):
-            out = os.open(self.file, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            with disk_errors(self.file):
-                self._make_room(out)
-            for part in parts:
-                start, stop = self.rows(part)
-                made = self._checked(selector.reply_vectors(replies[start:stop], advance), stop - start)
-                with disk_errors(self.file):
-                    _write(out, made, start * self.row)
-                    os.fsync(out)
-                    self._note({"part": part, "crc": zlib.crc32(made)})
-            self._note({"finished": os.fstat(out).st_mtime_ns})
-        finally:
-            os.close(out)
-
-    def _make_room(self, out: int) -> None:
-        """Claim all of the disk that is needed: one that is too small says so now, not after hours."""
-        size = self.count * self.row
-        os.ftruncate(out, size)
-        if claim := getattr(os, "posix_fallocate", None):  # not on every system
-            try:
-                claim(out, 0, size)
-            except OSError as error:
-                if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # nor on every file system
-                    raise
-
-    def _checked(self, vectors: np.ndarray, count: int) -> bytes:
-        with np.errstate(over="ignore"):
-            small = np.asarray(vectors).astype(self.key.kind)
-        if small.shape != (count, self.key.width) or not np.isfinite(small).all():
-            raise InputError(
-                f"The ranker gave vectors of the shape {small.shape} that cannot be kept as {self.key.kind}.",
-                f"Use a ranker that gives ({count}, {self.key.width}) finite numbers.",
-            )
-        return small.tobytes()
-
-    def _read(self, file: int, part: int) -> bytes:
-        start, stop = self.rows(part)
-        os.lseek(file, start * self.row, os.SEEK_SET)
-        return os.read(file, (stop - start) * self.row)
-
-    def _note(self, line: dict[str, int]) -> None:
-        with disk_errors(self.sums), self.sums.open("ab") as file:
-            # A line that a kill cut short is closed first.
-            file.write(b"\n" + json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def _known(self) -> tuple[dict[int, int], int | None]:
-        """Each part's sum, the last that was noted, and the time of the file when it was whole."""
-        sums: dict[int, int] = {}
-        finished: int | None = None
-        try:
-            lines = self.sums.read_bytes().splitlines()
-        except OSError:
-            return sums, finished
-        for line in lines:
-            try:
-                noted = json.loads(line)
-                if "finished" in noted:
-                    finished = int(noted["finished"])
-                else:
-                    sums[int(noted["part"])] = int(noted["crc"])
-            except (ValueError, TypeError, KeyError):  # cut short or damaged: that part is made again
-                continue
-        return sums, finished
+def _vectors(folder: Path, replies: Replies, selector: Ranks, key: Key) -> Path:
+    """The file of vectors; rows that are not on disk yet are encoded, a part at a time."""
+    file, about = folder / "vectors.f16", folder / "vectors.json"
+    row_bytes = key.width * np.dtype(key.kind).itemsize
+    size, crc = _whole_parts(file, about)
+    with disk_errors(file), file.open("ab", buffering=0) as out:
+        if out.tell() != size:
+            out.truncate(size)
+        if shutil.disk_usage(folder).free < len(replies) * row_bytes - size:
+            # Said now, not after hours.
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        first = size // row_bytes
+        if first == len(replies):
+            return file
+        with progress("encoding the pool", total=len(replies), unit="replies", rate=True) as advance:
+            advance(first)
+            for start in range(first, len(replies), key.part):
+                texts = replies[start : start + key.part]
+                data = _checked(selector.reply_vectors(texts, advance), len(texts), key)
+                crc = zlib.crc32(data, crc)
+                _write(out.fileno(), data)
+                os.fsync(out.fileno())
+                with written_whole(about) as noted:
+                    noted.write(Stamp.of(file, crc).to_json().encode())
+    return file
 
 
-def _write(out: int, data: bytes, place: int) -> None:
-    """All of the data at a place; the system may take it in pieces."""
-    os.lseek(out, place, os.SEEK_SET)
+def _whole_parts(file: Path, about: Path) -> tuple[int, int]:
+    """Bytes of the file that are as they were written, and their sum; none if any of them was damaged."""
+    try:
+        known = Stamp.from_json(about.read_bytes())
+    except (OSError, InputError):
+        return 0, 0
+    return (known.size, known.crc) if known.fits(file, may_be_longer=True) else (0, 0)
+
+
+def _checked(vectors: np.ndarray, count: int, key: Key) -> bytes:
+    with np.errstate(over="ignore"):
+        small = np.asarray(vectors).astype(key.kind)
+    if small.shape != (count, key.width) or not np.isfinite(small).all():
+        raise InputError(
+            f"The ranker gave vectors of the shape {small.shape} that cannot be kept as {key.kind}.",
+            f"Use a ranker that gives ({count}, {key.width}) finite numbers.",
+        )
+    return small.tobytes()
+
+
+def _write(out: int, data: bytes) -> None:
+    """All of the data; the system may take it in pieces."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(out, rest) :]
 
 
-def _crc(file: Path) -> int:
+def _crc(file: Path, size: int) -> int:
+    """Of the first `size` bytes."""
     total = 0
     with file.open("rb") as opened:
-        while block := opened.read(BLOCK):
-            total = zlib.crc32(block, total)
+        while block := opened.read(min(BLOCK, size)):
+            total, size = zlib.crc32(block, total), size - len(block)
     return total

@@ -6,11 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.annotators.inputs import LONGEST as LONGEST_LINE
 from listenwell.annotators.inputs import LineReport, LineSource
 from listenwell.corpora import CORPORA, CorpusLoader, Item, Report
 from listenwell.dialogue import Dialogue, LabelledText
-from listenwell.errors import InputError, ListenwellError, nearest
+from listenwell.errors import InputError, nearest
 from listenwell.files import hash_files, sha256
 from listenwell.version import __version__
 
@@ -87,45 +86,9 @@ class FilePool(Pool):
             raise _unreadable(str(self.file), error) from error
 
     def _found(self) -> Iterator[tuple[str, str]]:
-        lines = _Lines(self.file)
+        lines = LineSource(self.file)
         self.report = lines.report
-        return lines.texts()
-
-
-class _Lines(LineSource):
-    """The lines of a pool; unlike those to annotate, empty ones are counted."""
-
-    def texts(self) -> Iterator[tuple[str, str]]:
-        assert self.file is not None
-        try:
-            opened = self.file.open("rb")
-        except OSError as error:
-            raise _unreadable(self.name, error) from error
-        is_json: bool | None = None
-        with opened as lines:
-            for number, raw, is_whole in self._lines(lines):
-                if is_json is None and (start := raw.decode("utf-8", "replace").lstrip()):
-                    is_json = self._is_json(start)
-                if is_whole:
-                    yield from self._texts(raw, str(number), bool(is_json))
-                else:
-                    self.report.skip(f"longer than {LONGEST_LINE:,} bytes", str(number))
-
-    def _texts(self, raw: bytes, number: str, is_json: bool) -> Iterator[tuple[str, str]]:
-        """What a line holds: the line itself, or the replies of its JSON."""
-        try:
-            line = raw.decode("utf-8")
-            texts = _from_json(line) if is_json and line.strip() else [line]
-        except UnicodeDecodeError:
-            self.report.skip("not UTF-8", number)
-        except (ValueError, RecursionError):
-            self.report.skip("not JSON", number)
-        except ListenwellError as error:
-            self.report.skip(str(error), number)
-        else:
-            if not texts:
-                self.report.skip(NO_REPLY, number)
-            yield from ((text, number) for text in texts)
+        return lines.parsed(_texts, if_nothing=NO_REPLY)
 
 
 class CorpusPool(Pool):
@@ -201,8 +164,10 @@ def replies_of(item: Item) -> list[str]:
     return [example.reply.text for example in item.examples()]
 
 
-def _from_json(line: str) -> list[str]:
-    """The replies of a `Dialogue`; a `LabelledText`, a text without labels or a bare string is one itself."""
+def _texts(line: str, is_json: bool) -> list[str]:
+    """The line itself; in JSON the replies of a `Dialogue`, or a text with or without labels."""
+    if not is_json or not line.strip():
+        return [line]
     data = json.loads(line)
     if isinstance(data, str):
         return [data]

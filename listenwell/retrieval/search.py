@@ -41,7 +41,7 @@ SAMPLE = 40
 SEED = 20
 
 Pairs = tuple[np.ndarray, np.ndarray]
-"""Places (int64) and scores (float32), the best first; of equal scores the first place."""
+"""Indices (int64) and scores (float32), the best first; of equal scores the first index."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ class Nearest(Protocol):
         ...
 
 
-class Scan:
-    """Looks at every vector, a block at a time; needs no library.
+class Exact:
+    """Computes every inner product; needs no library.
 
     Args:
         vectors: (n, width).
@@ -78,20 +78,12 @@ class Scan:
 
     def find(self, query: np.ndarray, count: int) -> Pairs:
         """The very nearest."""
-        ((places, scores),) = self.find_all(query[None], count)
-        return places, scores
-
-    def find_all(self, queries: np.ndarray, count: int) -> list[Pairs]:
-        """The same for several (queries, width) at once."""
-        nothing = (np.empty(0, np.int64), np.empty(0, np.float32))
-        best = [nothing] * len(queries)
-        for start in range(0, len(self._vectors), ROWS):
-            block = np.asarray(self._vectors[start : start + ROWS], np.float32)
-            for row, scores in enumerate(queries.astype(np.float32) @ block.T):
-                places, known = best[row]
-                joined = np.concatenate([places, np.arange(start, start + len(block))])
-                best[row] = _best(joined, np.concatenate([known, scores]), count)
-        return best
+        query = query.astype(np.float32)
+        blocks = range(0, len(self._vectors), ROWS)
+        scores = [
+            self._vectors[start : start + ROWS].astype(np.float32, copy=False) @ query for start in blocks
+        ]
+        return _best(np.arange(len(self._vectors)), np.concatenate(scores), count)
 
 
 @dataclass(frozen=True)
@@ -128,11 +120,11 @@ class Faiss:
 
     def find(self, query: np.ndarray, count: int) -> Pairs:
         """The nearest of those in the lists that are read."""
-        asked = np.ascontiguousarray(query[None], np.float32)
+        queries = np.ascontiguousarray(query[None], np.float32)
         wide = min(self.wider * count, len(self._vectors))
-        _, found = self._index.search(asked, wide, params=self._parameters(nprobe=self.probes))
-        places = np.sort(found[0][found[0] >= 0])  # in the order of the file; -1 fills what the lists lack
-        return _best(places, self._vectors[places].astype(np.float32) @ asked[0], count)
+        _, (row,) = self._index.search(queries, wide, params=self._parameters(nprobe=self.probes))
+        indices = np.sort(row[row >= 0])  # in the order of the file; -1 fills what the lists lack
+        return _best(indices, self._vectors[indices].astype(np.float32) @ queries[0], count)
 
 
 def open_nearest(index: Index, ask: Callable[[str], np.ndarray]) -> tuple[Nearest, str | None]:
@@ -143,11 +135,11 @@ def open_nearest(index: Index, ask: Callable[[str], np.ndarray]) -> tuple[Neares
         ask: what someone says to the vector of a query.
     """
     if len(index.vectors) <= EXACT_LIMIT:
-        return Scan(index.vectors), None
+        return Exact(index.vectors), None
     try:
         faiss = import_module("faiss")
     except ModuleNotFoundError:
-        return Scan(index.vectors), (
+        return Exact(index.vectors), (
             f"Each of the {len(index.vectors):,} replies is looked at for every answer. "
             "Much quicker, with an index: pip install 'listenwell[pool]'"
         )
@@ -185,44 +177,52 @@ def _built(faiss: Any, index: Index, ask: Callable[[str], np.ndarray]) -> Faiss:
     lists = 2 ** round(math.log2(2 * math.sqrt(count)))
     # Four bits for every two numbers, laid out so that the processor compares 32 vectors at a time.
     kind = f"IVF{lists},PQ{width // 2 if width % 2 == 0 else width}x4fs"
-    made = faiss.index_factory(width, kind, faiss.METRIC_INNER_PRODUCT)
+    built = faiss.index_factory(width, kind, faiss.METRIC_INNER_PRODUCT)
     with progress("building the search index", total=count, unit="replies") as advance:
-        some = np.sort(np.random.default_rng(SEED).choice(count, min(count, SAMPLE * lists), replace=False))
-        made.cp.seed, made.cp.niter = SEED, 10
-        made.train(vectors[some].astype(np.float32))
+        sample = np.sort(np.random.default_rng(SEED).choice(count, min(count, SAMPLE * lists), replace=False))
+        built.cp.seed, built.cp.niter = SEED, 10
+        built.train(vectors[sample].astype(np.float32))
         for start in range(0, count, ROWS):
-            made.add(vectors[start : start + ROWS].astype(np.float32))
+            built.add(vectors[start : start + ROWS].astype(np.float32))
             advance(min(ROWS, count - start))
     with written_whole(file) as out:
-        faiss.write_index(made, faiss.PyCallbackIOWriter(out.write))
-    del made
+        faiss.write_index(built, faiss.PyCallbackIOWriter(out.write))
+    del built
     mapped = _mapped(faiss, file)
-    places = np.linspace(0, count - 1, min(QUESTIONS, count)).astype(int)
-    queries = np.stack([ask(index.replies[int(place)]) for place in places]).astype(np.float32)
-    found = Faiss(faiss, mapped, vectors, lists, WIDER[0])
-    recall = _tune(found, queries, Scan(vectors).find_all(queries, CANDIDATES), lists)
-    known = Lists(lists, found.probes, found.wider, round(recall, 4), len(queries), Stamp.of(file))
+    rows = np.linspace(0, count - 1, min(QUESTIONS, count)).astype(int).tolist()
+    queries = np.stack([ask(index.replies[row]) for row in rows]).astype(np.float32)
+    nearest = Faiss(faiss, mapped, vectors, lists, WIDER[0])
+    exact = Exact(vectors)
+    recall = _tune(nearest, queries, [exact.find(query, CANDIDATES)[0] for query in queries], lists)
+    reached = Lists(lists, nearest.probes, nearest.wider, round(recall, 4), len(queries), Stamp.of(file))
     with written_whole(about) as out:
-        out.write(known.to_json().encode())
-    return found
+        out.write(reached.to_json().encode())
+    return nearest
 
 
-def _tune(found: Faiss, queries: np.ndarray, truth: Sequence[Pairs], lists: int) -> float:
-    """Look at and read no more than the recall of GOAL takes; returns what was reached."""
+def _tune(nearest: Faiss, queries: np.ndarray, truth: Sequence[np.ndarray], lists: int) -> float:
+    """Set `wider` and `probes` to the least that reaches a recall of GOAL; returns what was reached.
+
+    Args:
+        nearest: the index.
+        queries: (queries, width).
+        truth: for each query the indices of the true nearest vectors.
+        lists: how many lists the index has.
+    """
 
     def recall() -> float:
         hits = [
-            np.isin(places, found.find(query, CANDIDATES)[0]).mean()
-            for query, (places, _) in zip(queries, truth, strict=True)
+            np.isin(indices, nearest.find(query, CANDIDATES)[0]).mean()
+            for query, indices in zip(queries, truth, strict=True)
         ]
         return float(np.mean(hits))
 
-    for found.wider in WIDER:
-        if recall() >= (1 + GOAL) / 2:  # with every list read: half of what may be lost is left for the lists
+    for nearest.wider in WIDER:
+        if recall() >= (1 + GOAL) / 2:  # with every list read: half of the loss is left for the lists
             break
-    found.probes = 1
-    while (reached := recall()) < GOAL and found.probes < lists:
-        found.probes = min(lists, found.probes + found.probes // 4 + 1)
+    nearest.probes = 1
+    while (reached := recall()) < GOAL and nearest.probes < lists:
+        nearest.probes = min(lists, nearest.probes + nearest.probes // 4 + 1)
     return reached
 
 
@@ -263,21 +263,21 @@ class PoolSearch:
         if top < 1 or candidates < 1:
             raise InputError(f"The best {min(top, candidates)} of a pool were asked for.", "Give 1 or more.")
         query = self.selector.context_vector(dialogue)
-        places, first = self.nearest.find(query, max(top, candidates))
-        texts = [self.index.replies[int(place)] for place in places]
+        indices, first = self.nearest.find(query, max(top, candidates))
+        texts = [self.index.replies[int(index)] for index in indices]
         scores = np.asarray(self.selector.scores(dialogue, texts), np.float64)
         order = np.lexsort((np.arange(len(texts)), -scores))[:top]
         return tuple(
-            Found(texts[row], float(scores[row]), float(first[row]), int(places[row])) for row in order
+            Found(texts[row], float(scores[row]), float(first[row]), int(indices[row])) for row in order
         )
 
 
-def _best(places: np.ndarray, scores: np.ndarray, count: int) -> Pairs:
-    """The highest scores, the best first; of equal ones the first place."""
+def _best(indices: np.ndarray, scores: np.ndarray, count: int) -> Pairs:
+    """The highest scores, the best first; of equal ones the first index."""
     if len(scores) > count:
-        # All that reach the count-th score: which of equal ones stay must not hang on the partition.
+        # All that reach the count-th score: which of equal ones stay must not depend on the partition.
         least = np.partition(scores, len(scores) - count)[len(scores) - count]
         kept = scores >= least
-        places, scores = places[kept], scores[kept]
-    order = np.lexsort((places, -scores))[:count]
-    return places[order], scores[order]
+        indices, scores = indices[kept], scores[kept]
+    order = np.lexsort((indices, -scores))[:count]
+    return indices[order], scores[order]

@@ -39,16 +39,16 @@ def top_tokens_of(logits: "np.ndarray", count: int) -> TopTokens:
     count, groups = min(count, words), words // _MEMBERS
     tokens, scores = np.empty((rows, count), np.int64), np.empty((rows, count), np.float32)
     totals = np.empty(rows, np.float32)
-    for row, given in enumerate(logits):
-        highest = given.max()
-        totals[row] = highest + np.log(np.exp(given - highest).sum(dtype=np.float64))
+    for row, row_logits in enumerate(logits):
+        highest = row_logits.max()
+        totals[row] = highest + np.log(np.exp(row_logits - highest).sum(dtype=np.float64))
         likely = np.arange(words)
         if count < groups:
-            maxima = given[: groups * _MEMBERS].reshape(_MEMBERS, groups).max(axis=0)
-            likely = np.flatnonzero(given >= np.partition(maxima, groups - count)[groups - count])
+            maxima = row_logits[: groups * _MEMBERS].reshape(_MEMBERS, groups).max(axis=0)
+            likely = np.flatnonzero(row_logits >= np.partition(maxima, groups - count)[groups - count])
         # Stable: of equal scores the first number comes first.
-        likely = likely[np.argsort(-given[likely], kind="stable")[:count]]
-        tokens[row], scores[row] = likely, given[likely]
+        likely = likely[np.argsort(-row_logits[likely], kind="stable")[:count]]
+        tokens[row], scores[row] = likely, row_logits[likely]
     return TopTokens(tokens, scores, totals)
 
 
@@ -68,7 +68,7 @@ class Runtime(Protocol):
     context_length: int
     """How many tokens prompt and reply may have together."""
     soft_prompt: tuple[int, ...]
-    """Tokens that stand for no word, and can be read but not said: see `generators.prefix_cache`; none mostly."""
+    """Soft prompt tokens, which can be read but not generated (`generators.prefix_cache`); mostly none."""
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
@@ -125,7 +125,7 @@ class Runtime(Protocol):
         ...
 
     def log_likelihoods_each(
-        self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
+        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
     ) -> "list[np.ndarray]":
         """The same for several prompts, each with replies of its own: (replies,) for each."""
         ...

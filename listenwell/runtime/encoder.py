@@ -1,6 +1,8 @@
 """Encoders and what is trained on top of them: load the base, write adapters and heads, read them back."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -
     from transformers import AutoConfig, AutoModel
 
     folder = find_weights(base, weights)
-    # Layers take their dropout when they are made: a later change is unheard.
+    # Layers take their dropout when they are made: a later change has no effect.
     settings: dict[str, Any] = {"attention_dropout": dropout}
     try:
         if AutoConfig.from_pretrained(folder, local_files_only=True).model_type == "bert":
@@ -66,19 +68,38 @@ def save_weights(model: torch.nn.Module, encoder: Any, folder: Path) -> None:  #
         save_file(_halves(model.state_dict()), folder / WHOLE)
 
 
-def load_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> None:  # noqa: ANN401
-    """Take a checkpoint's weights; an adapter is merged into the encoder, which has none itself."""
+def load_weights(
+    model: torch.nn.Module,
+    encoder: Any,  # noqa: ANN401
+    saved: Checkpoint,
+    old_prefixes: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Load a checkpoint's weights; an adapter is merged into the encoder, which has none itself.
+
+    Args:
+        model: the whole.
+        encoder: the part of it that an adapter belongs to.
+        saved: the checkpoint.
+        old_prefixes: prefixes of weights' names in earlier releases to those of today.
+    """
     from safetensors.torch import load_file
 
     if WHOLE in saved.sums:
-        weights, wanted = _wholes(load_file(saved.path(WHOLE))), model.state_dict()
+        weights, expected = _wholes(load_file(saved.path(WHOLE))), model.state_dict()
     else:
         merge_lora(encoder, saved.path(ADAPTER_CONFIG), saved.path(ADAPTER))
-        weights, wanted = _wholes(load_file(saved.path(HEAD_FILE))), own_weights(model, encoder)
-    shapes, known = ({name: value.shape for name, value in given.items()} for given in (weights, wanted))
-    if strange := sorted({name for name, _ in shapes.items() ^ known.items()}):
+        weights, expected = _wholes(load_file(saved.path(HEAD_FILE))), own_weights(model, encoder)
+    for old, new in old_prefixes.items():
+        weights = {
+            f"{new}{name.removeprefix(old)}" if name.startswith(old) else name: value
+            for name, value in weights.items()
+        }
+    shapes, expected_shapes = (
+        {name: value.shape for name, value in tensors.items()} for tensors in (weights, expected)
+    )
+    if differing := sorted({name for name, _ in shapes.items() ^ expected_shapes.items()}):
         raise CheckpointError(
-            f"{saved.folder} lacks or adds the weights {', '.join(strange)}.", "Make it anew."
+            f"{saved.folder} lacks or adds the weights {', '.join(differing)}.", "Make it anew."
         )
     model.load_state_dict(weights, strict=False)
 

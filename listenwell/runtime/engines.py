@@ -31,25 +31,25 @@ class Engine:
                 raise InputError(f"An engine cannot be {value!r}.", f"Give one of: {', '.join(known)}.")
 
 
-def choose_engine(asked: str, what: str, fits: bool = True) -> str:
+def choose_engine(name: str, what: str, fits: bool = True) -> str:
     """ONNX or TORCH; an error says what to install where neither can be.
 
     Args:
-        asked: one of NAMES; AUTO takes onnxruntime where it is installed and can run the model.
+        name: one of NAMES; AUTO takes onnxruntime where it is installed and can run the model.
         what: the model, for messages, such as "The ranker poly".
         fits: whether onnxruntime can run it.
     """
-    if asked not in NAMES:
-        raise unknown_name("engine", asked, NAMES)
-    if asked == ONNX and not fits:
+    if name not in NAMES:
+        raise unknown_name("engine", name, NAMES)
+    if name == ONNX and not fits:
         raise InputError(
             f"{what} does not run on onnxruntime.",
             "Use the engine torch, which comes with: pip install 'listenwell[train]'",
         )
-    if asked != TORCH and fits:
+    if name != TORCH and fits:
         if all(map(is_installed, _NEEDED)):
             return ONNX
-        if asked == ONNX:
+        if name == ONNX:
             raise InputError(
                 f"{what} needs the packages {' and '.join(_NEEDED)} to run on onnxruntime.",
                 f"Install them with: pip install {' '.join(_NEEDED)}",

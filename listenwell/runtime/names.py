@@ -1,4 +1,4 @@
-"""How the files are called that hold what was trained: with torch and without, they are the same."""
+"""Names of the files in a checkpoint, the same with torch and without."""
 
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
 """A LoRA adapter in peft's format."""
@@ -7,4 +7,6 @@ HEAD_FILE = "heads.safetensors"
 WHOLE = "model.safetensors"
 """All weights, where there is no adapter."""
 SOFT_PROMPT = "voice.safetensors"
-"""Beside a speaker's weights: embeddings that stand for no word, as `rows`; see `generators.prefix_cache`."""
+"""Beside a generator's weights: the soft prompt's embeddings, as `rows`; see `generators.prefix_cache`."""
+ADDED_TOKENS = "added_tokens.safetensors"
+"""Beside an adapter: the embeddings of tokens that were added to the vocabulary, as `rows`."""

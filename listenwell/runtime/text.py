@@ -60,8 +60,18 @@ class Vocabulary:
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of many texts, worked on in parallel; never a special one."""
-        found = self._tokenizer.encode_batch_fast([_clean(text) for text in texts], add_special_tokens=False)
-        return [list(encoding.ids) for encoding in found]
+        encodings = self._tokenizer.encode_batch_fast(
+            [_clean(text) for text in texts], add_special_tokens=False
+        )
+        return [list(encoding.ids) for encoding in encodings]
+
+    def encode_words(self, texts: Sequence[Sequence[str]]) -> list[tuple[list[int], list[int]]]:
+        """The tokens of texts that are split into words, and for each token the index of its word."""
+        cleaned = [[_clean(word) for word in words] for words in texts]
+        encodings = self._tokenizer.encode_batch(cleaned, is_pretokenized=True, add_special_tokens=False)
+        # Only special tokens belong to no word, and there are none.
+        words_of = ([word for word in encoding.word_ids if word is not None] for encoding in encodings)
+        return [(list(encoding.ids), words) for encoding, words in zip(encodings, words_of, strict=True)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The place of each token of `encode` in the text: its first letter and the one after its last."""

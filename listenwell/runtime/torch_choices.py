@@ -18,7 +18,7 @@ LOGIT_ROWS = 8192
 """Places whose words are predicted at once: each takes the whole vocabulary."""
 FILLED, PROMPT = -2, -1
 """Segments that are no reply."""
-Asked = tuple[Sequence[int], Sequence[Sequence[int]]]
+Request = tuple[Sequence[int], Sequence[Sequence[int]]]
 """A prompt, and the replies that go on from it."""
 
 
@@ -34,29 +34,29 @@ def log_likelihoods_of(
         prompts: tokens.
         replies: tokens of each, its end mark included.
     """
-    found = np.zeros((len(prompts), len(replies)), np.float32)
+    scores = np.zeros((len(prompts), len(replies)), np.float32)
     for columns in _parts([len(reply) for reply in replies], ROW_TOKENS):
         some = [replies[column] for column in columns]
         each = log_likelihoods_each(model, [(prompt, some) for prompt in prompts])
-        found[:, columns] = np.stack(each) if each else found[:, columns]
-    return found
+        scores[:, columns] = np.stack(each) if each else scores[:, columns]
+    return scores
 
 
-def log_likelihoods_each(model: Any, asked: Sequence[Asked]) -> list[np.ndarray]:  # noqa: ANN401
+def log_likelihoods_each(model: Any, requests: Sequence[Request]) -> list[np.ndarray]:  # noqa: ANN401
     """The same where every prompt has replies of its own: (replies,) float32 for each."""
     most = GPU_TOKENS if model.device.type == "cuda" else CPU_TOKENS
-    found = [np.zeros(0, np.float32)] * len(asked)
-    lengths = [len(prompt) + sum(map(len, replies)) for prompt, replies in asked]
-    order = sorted((row for row in range(len(asked)) if asked[row][1]), key=lambda row: lengths[row])
+    scores = [np.zeros(0, np.float32)] * len(requests)
+    lengths = [len(prompt) + sum(map(len, replies)) for prompt, replies in requests]
+    order = sorted((row for row in range(len(requests)) if requests[row][1]), key=lambda row: lengths[row])
     rows: list[int] = []
-    for place, row in enumerate(order):
+    for index, row in enumerate(order):
         rows.append(row)
-        last = place + 1 == len(order)
-        if last or (len(rows) + 1) * lengths[order[place + 1]] > most:
-            for one, values in zip(rows, _pass(model, [asked[each] for each in rows]), strict=True):
-                found[one] = values
+        last = index + 1 == len(order)
+        if last or (len(rows) + 1) * lengths[order[index + 1]] > most:
+            for number, values in zip(rows, _pass(model, [requests[each] for each in rows]), strict=True):
+                scores[number] = values
             rows = []
-    return found
+    return scores
 
 
 def mean_hidden_states(model: Any, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:  # noqa: ANN401
@@ -65,33 +65,33 @@ def mean_hidden_states(model: Any, prompt: Sequence[int], replies: Sequence[Sequ
     Returns:
         (replies, width) float32
     """
-    found = []
+    means = []
     for reply in replies:
         tokens = torch.tensor([[*prompt, *reply]], device=model.device)
         with torch.inference_mode():
             states = model.base_model(tokens, use_cache=False, output_hidden_states=True).hidden_states
         hidden_state = states[probe_layer(len(states) - 1)][0, len(prompt) :]
-        found.append(hidden_state.float().mean(0).cpu().numpy())
-    return np.stack(found) if found else np.zeros((0, int(model.config.hidden_size)), np.float32)
+        means.append(hidden_state.float().mean(0).cpu().numpy())
+    return np.stack(means) if means else np.zeros((0, int(model.config.hidden_size)), np.float32)
 
 
-def _pass(model: Any, asked: Sequence[Asked]) -> list[np.ndarray]:  # noqa: ANN401
+def _pass(model: Any, requests: Sequence[Request]) -> list[np.ndarray]:  # noqa: ANN401
     """The same in one pass."""
     device, on_gpu = model.device, model.device.type == "cuda"
-    longest = max(len(prompt) for prompt, _ in asked)
-    shape = (len(asked), longest + max(sum(map(len, replies)) for _, replies in asked))
-    tokens, places, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, FILLED)
-    wanted, before, counts = list[int](), list[int](), list[int]()
-    for row, (prompt, replies) in enumerate(asked):
+    longest = max(len(prompt) for prompt, _ in requests)
+    shape = (len(requests), longest + max(sum(map(len, replies)) for _, replies in requests))
+    tokens, positions, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, FILLED)
+    targets, before, counts = list[int](), list[int](), list[int]()
+    for row, (prompt, replies) in enumerate(requests):
         start, base = longest - len(prompt), row * shape[1]
         tokens[row, start:longest], segments[row, start:longest] = prompt, PROMPT
-        places[row, start:longest] = np.arange(len(prompt))
+        positions[row, start:longest] = np.arange(len(prompt))
         here = longest
         for number, reply in enumerate(replies):
             end = here + len(reply)
             tokens[row, here:end], segments[row, here:end] = reply, number
-            places[row, here:end] = len(prompt) + np.arange(len(reply))
-            wanted += reply
+            positions[row, here:end] = len(prompt) + np.arange(len(reply))
+            targets += reply
             before += [base + longest - 1, *range(base + here, base + end - 1)][: len(reply)]
             counts.append(len(reply))
             here = end
@@ -106,14 +106,14 @@ def _pass(model: Any, asked: Sequence[Asked]) -> list[np.ndarray]:  # noqa: ANN4
             states = model.base_model(
                 input_ids=torch.from_numpy(tokens).to(device),
                 attention_mask=seen[:, None],
-                position_ids=torch.from_numpy(places).to(device),
+                position_ids=torch.from_numpy(positions).to(device),
                 use_cache=False,
             ).last_hidden_state
         asked_for = states.flatten(0, 1)[torch.tensor(before, device=device)]  # (words, width)
-        nats = _nats(model.get_output_embeddings(), asked_for, torch.tensor(wanted, device=device))
+        nats = _nats(model.get_output_embeddings(), asked_for, torch.tensor(targets, device=device))
     owners = np.repeat(np.arange(len(counts)), counts)
     sums = -np.bincount(owners, nats.cpu().numpy().astype(np.float64), len(counts)).astype(np.float32)
-    return list(np.split(sums, np.cumsum([len(replies) for _, replies in asked])[:-1]))
+    return list(np.split(sums, np.cumsum([len(replies) for _, replies in requests])[:-1]))
 
 
 def _nats(head: Any, states: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
@@ -131,7 +131,7 @@ def _parts(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
     """Numbers of neighbours that together are no longer than `most`; one that is longer alone."""
     part: list[int] = []
     for number, length in enumerate(lengths):
-        if part and sum(lengths[one] for one in part) + length > most:
+        if part and sum(lengths[member] for member in part) + length > most:
             yield part
             part = []
         part.append(number)

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import MissingExtraError, WeightsError
 from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
-from listenwell.runtime.names import SOFT_PROMPT
+from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
-
-ADDED_TOKENS = "added_tokens.safetensors"
-"""Of an adapter: the embeddings of tokens that it adds to the vocabulary, as `rows`."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,10 @@ class TorchRuntime:
 
         longest = max(state.known.shape[1] for state in states)
 
-        def filled(tensor: "torch.Tensor", place: int) -> "torch.Tensor":
+        def filled(tensor: "torch.Tensor", dimension: int) -> "torch.Tensor":
             """Zeros before the first token, so that all rows end together."""
-            short = longest - tensor.shape[place]
-            return torch.nn.functional.pad(tensor, (*(0, 0) * (tensor.dim() - 1 - place), short, 0))
+            short = longest - tensor.shape[dimension]
+            return torch.nn.functional.pad(tensor, (*(0, 0) * (tensor.dim() - 1 - dimension), short, 0))
 
         layers = [
             tuple(torch.cat([filled(pair[side], 2) for pair in pairs]) for side in (0, 1))
@@ -123,11 +120,11 @@ class TorchRuntime:
         """These rows, repeated, reordered or left out; the given state stays as it is."""
         import torch
 
-        places = torch.tensor(list(rows), device=self._model.device)
-        layers = [(keys[places], values[places]) for keys, values in _layers(state.cache)]
-        hidden_states = state.hidden_states[places] if state.hidden_states is not None else None
+        indices = torch.tensor(list(rows), device=self._model.device)
+        layers = [(keys[indices], values[indices]) for keys, values in _layers(state.cache)]
+        hidden_states = state.hidden_states[indices] if state.hidden_states is not None else None
         return TorchState(
-            _cache(layers), state.logits[places], state.known[places], hidden_states=hidden_states
+            _cache(layers), state.logits[indices], state.known[indices], hidden_states=hidden_states
         )
 
     def step(self, state: TorchState, tokens: Sequence[Sequence[int]]) -> TorchState:
@@ -151,15 +148,15 @@ class TorchRuntime:
         if state.logits.device.type == "cpu":
             return top_tokens_of(self.logits(state), count)
         scores, tokens = state.logits.topk(min(count, state.logits.shape[1]))
-        found = (tokens, scores, state.logits.logsumexp(dim=1))
-        return TopTokens(*(tensor.cpu().numpy() for tensor in found))
+        tensors = (tokens, scores, state.logits.logsumexp(dim=1))
+        return TopTokens(*(tensor.cpu().numpy() for tensor in tensors))
 
     def hidden_states(self, state: TorchState) -> "np.ndarray":
         """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
         if state.hidden_states is None:
             raise TypeError("this engine keeps no states of its layers")
-        found: np.ndarray = state.hidden_states.cpu().numpy()
-        return found
+        hidden_states: np.ndarray = state.hidden_states.cpu().numpy()
+        return hidden_states
 
     def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
@@ -183,8 +180,8 @@ class TorchRuntime:
             prompt: tokens that all replies go on from.
             replies: tokens of each, its end mark included.
         """
-        found: np.ndarray = self.log_likelihoods_of([prompt], replies)[0]
-        return found
+        log_likelihoods: np.ndarray = self.log_likelihoods_of([prompt], replies)[0]
+        return log_likelihoods
 
     def log_likelihoods_of(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
@@ -195,12 +192,12 @@ class TorchRuntime:
         return log_likelihoods_of(self._model, prompts, replies)
 
     def log_likelihoods_each(
-        self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
+        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
     ) -> "list[np.ndarray]":
         """The same where every prompt has replies of its own: (replies,) for each."""
         from listenwell.runtime.torch_choices import log_likelihoods_each
 
-        return log_likelihoods_each(self._model, asked)
+        return log_likelihoods_each(self._model, requests)
 
     @property
     def batch_size(self) -> int:

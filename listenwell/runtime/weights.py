@@ -84,8 +84,8 @@ def find_source(name: str, folder: Path | None = None) -> Path:
         return _from_path(folder.expanduser())
     # find_spec imports nothing: the wheel's own code, which wants other packages, never runs.
     spec = find_spec(model.module)
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        if (path := Path(place) / model.inside).exists():
+    for location in (spec.submodule_search_locations or ()) if spec else ():
+        if (path := Path(location) / model.inside).exists():
             return _from_path(path)
     return _from_hub(model)
 

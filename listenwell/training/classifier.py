@@ -15,7 +15,7 @@ import torch
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
 from listenwell.annotators.config import KIND, ClassifierConfig, probabilities
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, save_classifier, with_temperatures
 from listenwell.annotators.rationales import marked_pieces
 from listenwell.annotators.sources import SOURCES, Labelled, Source, questions_of
@@ -202,7 +202,7 @@ class ClassifierTask:
         else:
             taught = [example for _, example, _ in chosen]
         if settings.only:  # the encoder stays: it is run once, not in every epoch
-            vectors = hear(self.model.eval(), taught).pooled
+            vectors = classify(self.model.eval(), taught).pooled
             self.model.train()
             taught = [replace(example, pooled=row) for example, row in zip(taught, vectors, strict=True)]
         return [example for example, (_, _, times) in zip(taught, chosen, strict=True) for _ in range(times)]

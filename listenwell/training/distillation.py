@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from listenwell.annotators.config import ClassifierConfig, probabilities
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import load_classifier
 from listenwell.annotators.sources import Labelled
 from listenwell.annotators.views import encode_views

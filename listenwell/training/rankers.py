@@ -67,10 +67,10 @@ class RankingTask:
         saved = open_checkpoint(start, KIND) if start else None
         ranker, folder = make_ranker(config, recipe.weights, recipe.dropout)
         if recipe.lora:
-            if config.body == "words":
+            if config.backbone == "words":
                 raise RecipeError("Word vectors have no layers for adapters.", "Leave `lora` out.")
-            ranker.body.encoder = add_lora(
-                ranker.body.encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION"
+            ranker.backbone.encoder = add_lora(
+                ranker.backbone.encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION"
             )
         if saved:
             start_from(ranker, saved)
@@ -175,7 +175,7 @@ class RankingTask:
         config, pairs = self.model.config, pairs_of(self.recipe)
         conditions = {
             "ranker": config.model,
-            "body": config.body,
+            "body": config.backbone,
             "reads": f"{config.turns} turns, {config.persona} persona sentences",
             "batches": f"{self.recipe.batches.examples} examples a step",
             "longest training sequence": f"context {config.context_tokens}, persona {config.persona_tokens}, "
@@ -243,6 +243,6 @@ def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
 def start_from(ranker: RankingModel, saved: Checkpoint) -> None:
     """Give a ranker the weights of a trained one, of its kind or another; new layers keep theirs."""
     config = RankerConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
-    if (config.base, config.body) != (ranker.config.base, ranker.config.body):
-        raise RecipeError(f"{saved.folder} has another base or body than the recipe.", "Let them agree.")
+    if (config.base, config.backbone) != (ranker.config.base, ranker.config.backbone):
+        raise RecipeError(f"{saved.folder} has another base or backbone than the recipe.", "Let them agree.")
     take_weights(ranker, adapted(ranker), saved)

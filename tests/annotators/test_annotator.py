@@ -7,8 +7,9 @@ from listenwell import Annotator, Dialogue, Factors, Listener, Turn, checkpoint
 from listenwell.annotators import annotator as module
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
+from listenwell.annotators.replies import read_replies
 from listenwell.annotators.views import encode_views
 from listenwell.cli.terminal_chat import _heard
 from listenwell.dialogue import Scored
@@ -46,7 +47,7 @@ def annotator(classifier):
 
 def answer(classifier, head, *view):
     """The head's probabilities for one view, read alone."""
-    logits = hear(classifier, encode_views(VOCABULARY, [view], 64)).logits(head)
+    logits = classify(classifier, encode_views(VOCABULARY, [view], 64)).logits(head)
     return probabilities(logits, head, classifier.config.temperature(head))[0]
 
 
@@ -348,3 +349,29 @@ def test_the_last_turn_can_be_read_alone(annotator):
     assert all(turn.readings for turn in whole.turns)
     assert last.turns[:-1] == TALK.turns[:-1]
     assert last.turns[-1].readings == whole.turns[-1].readings
+
+
+def test_it_is_called_with_one_text_or_a_list(tiny_encoder, tmp_path):
+    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, marks_words=True), tmp_path / "classifier")
+    annotator = Annotator.from_pretrained(str(folder), heads=("emotion", "act"))
+    turn = annotator("My dog died.")
+    assert turn == annotator.annotate(Dialogue((Turn("speaker", "My dog died."),))).turns[0]
+    both = annotator(["My dog died.", "I got promoted"])
+    assert both[0] == turn and both[1].text == "I got promoted" and annotator([]) == []
+    dialogue = Dialogue((Turn("speaker", "My dog died."), Turn("listener", "So sorry!")))
+    assert annotator(dialogue, top=1).reading("act").scores == annotator("So sorry!", 1).reading("act").scores
+
+
+def test_replies_are_scored_without_rationales(tiny_encoder, tmp_path, monkeypatch):
+    folder = keep_ear(tiny_ear(tiny_encoder, HEADS, marks_words=True), tmp_path / "classifier")
+    annotator = Annotator.from_pretrained(folder)
+    dialogue = Dialogue((Turn("speaker", "My dog died."),))
+    (whole,) = annotator.annotate_all(
+        [Dialogue((*dialogue.turns, Turn("listener", "So sorry!")))], top=99, last=True
+    )
+    for name in ("shown_parts", "with_factors"):
+        monkeypatch.setattr(f"listenwell.annotators.annotator.{name}", None)
+    (turn,) = read_replies(annotator, dialogue, ["So sorry!"])
+    for reading in turn.readings:
+        labels = whole.turns[-1].reading(reading.head).scores[: len(reading.scores)]
+        assert reading.words == () and reading.scores == labels

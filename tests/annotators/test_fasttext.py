@@ -112,7 +112,7 @@ def test_a_damaged_foreign_or_missing_folder_is_a_clear_error(saved, tmp_path):
         FastTextClassifier.load(tmp_path / "damaged")
     with checkpoint.writing(tmp_path / "other", "causal"):
         pass
-    with pytest.raises(CheckpointError, match="not 'bag'"):
+    with pytest.raises(CheckpointError, match="not 'fasttext'"):
         FastTextClassifier.load(tmp_path / "other")
     with pytest.raises(CheckpointError, match="no such folder"):
         FastTextClassifier.load(tmp_path / "nowhere")

@@ -7,10 +7,11 @@ from safetensors.torch import load_file, save_file
 
 from listenwell import checkpoint
 from listenwell.annotators.config import ClassifierConfig, probabilities
-from listenwell.annotators.inference import hear, like_lengths
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier, load_encoder, with_temperatures
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.runtime.batches import like_lengths
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.classifier_batch import ClassifierExample, collate
 from tests.tiny import ENCODER, keep_ear, tiny_bert_tokenizer, tiny_ear
@@ -35,7 +36,7 @@ def inputs(encoder=None, texts=TEXTS, limit=64):
 
 
 def logits(classifier, given):
-    heard = hear(classifier, given)
+    heard = classify(classifier, given)
     return np.concatenate([heard.logits(head) for head in classifier.config.heads], axis=1)
 
 
@@ -137,7 +138,7 @@ def test_saved_and_loaded_it_hears_the_same(tiny_encoder, tmp_path, lora):
     assert not back.training
     assert vocabulary.special("[CLS]") == 2
     np.testing.assert_allclose(logits(back, given), logits(classifier, given), rtol=0, atol=0.02)
-    first, second = (hear(one, given, [1]).words(1) for one in (classifier, back))
+    first, second = (classify(one, given, [1]).words(1) for one in (classifier, back))
     np.testing.assert_allclose(first, second, rtol=0, atol=0.01)
     # fp16 is near, another ear is far.
     other = tiny_ear(tiny_encoder, HEADS, lora, seed=2, pooling="first")
@@ -172,12 +173,12 @@ def test_words_are_marked_in_the_last_turn_alone(tiny_encoder):
         inputs(),
     )
     assert classifier.config.marked == ("exploration", "interpretation")
-    found = hear(classifier, given, {1, 3})
+    found = classify(classifier, given, {1, 3})
     assert found.words(1).shape == (6, 2)  # so sorry to hear that !
     assert found.words(3).shape == (1, 2)
     with pytest.raises(KeyError):
         found.words(0)
-    np.testing.assert_allclose(found.words(1), hear(classifier, [given[1]], [0]).words(0), atol=2e-5)
+    np.testing.assert_allclose(found.words(1), classify(classifier, [given[1]], [0]).words(0), atol=2e-5)
     states = classifier.states(
         *(torch.from_numpy(np.asarray(a, np.int64))[None] for a in (given[1].tokens, given[1].types)),
         torch.arange(len(given[1]))[None],
@@ -192,7 +193,7 @@ def test_an_ear_that_marks_no_words_says_so(tiny_encoder):
     classifier = tiny_ear(tiny_encoder, ["exploration"])
     assert classifier.config.marked == () and classifier.words is None
     with pytest.raises(InputError, match=r"marks no words.*marks_words"):
-        hear(classifier, inputs(), [0])
+        classify(classifier, inputs(), [0])
 
 
 def test_batches_are_of_like_length_and_hold_every_text_once():
@@ -204,12 +205,12 @@ def test_batches_are_of_like_length_and_hold_every_text_once():
 
 
 def test_nothing_heard_is_nothing_answered(tiny_encoder):
-    assert hear(tiny_ear(tiny_encoder, ["act"]), []).logits("act").shape == (0, 9)
+    assert classify(tiny_ear(tiny_encoder, ["act"]), []).logits("act").shape == (0, 9)
 
 
 def test_progress_is_told_batch_by_batch(tiny_encoder):
     told = []
-    hear(tiny_ear(tiny_encoder, ["act"]), inputs() * 20, advance=told.append)
+    classify(tiny_ear(tiny_encoder, ["act"]), inputs() * 20, advance=told.append)
     assert sum(told) == 80 and len(told) > 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from listenwell import Annotator, Dialogue, Turn, checkpoint
 from listenwell.annotators.config import ClassifierConfig
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier
 from listenwell.annotators.onnx_classifier import OnnxClassifier, load_onnx_classifier
 from listenwell.annotators.views import encode_views
@@ -15,7 +15,7 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.runtime import engines
 from tests.annotators.no_torch import run_without_torch
 from tests.annotators.test_model import without_a_head
-from tests.tiny import ENCODER, keep_ear, save_tiny_encoder, tiny_ear
+from tests.tiny import keep_ear, save_tiny_encoder, tiny_ear
 
 pytestmark = pytest.mark.usefixtures("installed_encoder")
 TALK = Dialogue(
@@ -42,15 +42,15 @@ def both(tiny_encoder, folder, lora=True, **settings):
 @pytest.mark.parametrize("lora", [True, False])
 @pytest.mark.parametrize("pooling", ["mean", "first", "last"])
 def test_it_hears_what_the_ear_on_torch_hears(tiny_encoder, tmp_path, lora, pooling):
-    (classifier, vocabulary), (light, its_own) = both(
+    (classifier, vocabulary), (onnx, its_own) = both(
         tiny_encoder, tmp_path / "classifier", lora, pooling=pooling
     )
-    assert light.config == classifier.config and light.width == classifier.width
+    assert onnx.config == classifier.config and onnx.width == classifier.width
     given = encode_views(vocabulary, VIEWS, classifier.config.limit)
     assert [one.tokens.tolist() for one in encode_views(its_own, VIEWS, classifier.config.limit)] == [
         one.tokens.tolist() for one in given
     ]
-    wanted, found = hear(classifier, given, {1, 3}), hear(light, given, {1, 3})
+    wanted, found = classify(classifier, given, {1, 3}), classify(onnx, given, {1, 3})
     assert found.pooled.dtype == np.float32
     np.testing.assert_allclose(found.pooled, wanted.pooled, atol=1e-5)
     for head in HEADS:
@@ -59,26 +59,6 @@ def test_it_hears_what_the_ear_on_torch_hears(tiny_encoder, tmp_path, lora, pool
         np.testing.assert_allclose(found.logits(head, [3, 1]), wanted.logits(head, [3, 1]), atol=1e-4)
     for place in (1, 3):
         np.testing.assert_allclose(found.words(place), wanted.words(place), atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("pooling", "wanted"),
-    [
-        ("mean", [[2.0, 20.0], [4.5, 45.0], [6.0, 60.0]]),
-        ("first", [[1.0, 10.0], [4.0, 40.0], [6.0, 60.0]]),
-        ("last", [[3.0, 30.0], [5.0, 50.0], [6.0, 60.0]]),
-    ],
-)
-def test_pooling_worked_by_hand(pooling, wanted):
-    class Encoder:
-        width, positions = 2, 64
-
-    classifier = OnnxClassifier(Encoder(), ClassifierConfig(ENCODER, ("act",), pooling, 64), {})
-    # Two rows of five places: 1 2 3 | 4 5 and 6, padding of 9.
-    numbers = np.array([[1.0, 2, 3, 4, 5], [6, 9, 9, 9, 9]])
-    states = np.stack([numbers, 10 * numbers], axis=2)
-    owners = np.array([0, 0, 0, 1, 1, 2, 3, 3, 3, 3])
-    assert classifier.pooled(states, owners, np.array([0, 3, 5])).tolist() == wanted
 
 
 def test_annotations_are_the_same_in_full_precision_and_near_in_eight_bits(tiny_encoder, tmp_path):
@@ -151,7 +131,7 @@ def test_whole_weights_are_written_out_once_and_again_where_they_are_damaged(tin
 
     def answer():
         classifier, vocabulary = load_onnx_classifier(folder, precision="fp32")
-        return hear(classifier, encode_views(vocabulary, VIEWS, 64)).logits("act")
+        return classify(classifier, encode_views(vocabulary, VIEWS, 64)).logits("act")
 
     first = answer()
     (made,) = (tmp_path / "cache" / "weights").glob("encoder-*")
@@ -181,9 +161,9 @@ def test_an_encoder_of_ones_own_is_read(tiny_encoder, tmp_path):
     plain, own = (load_onnx_classifier(folder, place, "fp32") for place in (None, other))
     wanted, _ = load_classifier(folder, other)
     given = encode_views(own[1], VIEWS, 64)
-    found = hear(own[0], given).logits("act")
-    np.testing.assert_allclose(found, hear(wanted, given).logits("act"), atol=1e-4)
-    assert np.abs(found - hear(plain[0], given).logits("act")).max() > 0.1
+    found = classify(own[0], given).logits("act")
+    np.testing.assert_allclose(found, classify(wanted, given).logits("act"), atol=1e-4)
+    assert np.abs(found - classify(plain[0], given).logits("act")).max() > 0.1
 
 
 def test_what_cannot_be_used_is_named(tiny_encoder, tmp_path):
@@ -192,7 +172,7 @@ def test_what_cannot_be_used_is_named(tiny_encoder, tmp_path):
         load_onnx_classifier(half)
     classifier, vocabulary = load_onnx_classifier(whole)
     with pytest.raises(InputError, match=r"marks no words.*marks_words"):
-        hear(classifier, encode_views(vocabulary, VIEWS, 64), [0])
+        classify(classifier, encode_views(vocabulary, VIEWS, 64), [0])
     with checkpoint.writing(tmp_path / "long", "classifier") as place:
         for name in ("adapter_config.json", "adapter_model.safetensors", "heads.safetensors"):
             shutil.copyfile(whole / name, place / name)
@@ -206,7 +186,7 @@ def test_what_cannot_be_used_is_named(tiny_encoder, tmp_path):
 
 def test_nothing_heard_is_nothing_answered(tiny_encoder, tmp_path):
     classifier, _ = load_onnx_classifier(keep_ear(tiny_ear(tiny_encoder, ["act"]), tmp_path / "classifier"))
-    assert hear(classifier, []).logits("act").shape == (0, 9)
+    assert classify(classifier, []).logits("act").shape == (0, 9)
 
 
 ANNOTATES = """

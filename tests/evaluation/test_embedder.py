@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from listenwell.errors import WeightsError
-from listenwell.evaluation import embedder as module
 from listenwell.evaluation.embedder import Embedder
 
 TEXTS = ["I am sad.", "that is great! great!", "Hearing that, I am so sorry", "I am sad.", ""]
@@ -39,7 +38,7 @@ def test_vectors_are_those_of_the_model_and_pooled_by_hand(embedder, tiny_encode
 
 def test_batches_change_nothing(embedder, monkeypatch):
     batch_size = embedder.embed(TEXTS)
-    monkeypatch.setattr(module, "BATCH_PIECES", 1)
+    monkeypatch.setattr("listenwell.runtime.onnx.encoder.CPU_TOKENS", 1)
     alone = embedder.embed(TEXTS)
     assert np.allclose(batch_size.sentences, alone.sentences, atol=1e-5)
     for first, second in zip(batch_size.words, alone.words, strict=True):

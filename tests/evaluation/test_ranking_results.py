@@ -8,7 +8,7 @@ from listenwell import checkpoint
 from listenwell.errors import CheckpointError, InputError
 from listenwell.evaluation.ranking import checkpoint_keys, evaluate_rankers, fit_ensemble
 from listenwell.files import hash_files
-from listenwell.papers.rankers.ensemble import Ensemble, fit_weights, load_scorer
+from listenwell.rankers.ensemble import Ensemble, fit_weights, load_scorer
 from listenwell.rankers.scorer import checkpoint_key
 from listenwell.rankers.scoring import Pools, pool_scores, truth_first
 from tests.rankers.many_talks import Knows, write_talks

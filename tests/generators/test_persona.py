@@ -3,7 +3,8 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import InputError
-from listenwell.generators.persona import MOST_LINES, Relevance, RelevanceConfig, sentence_encoder
+from listenwell.generators.persona import MOST_LINES, Relevance, RelevanceConfig
+from listenwell.runtime.sentence_encoder import SentenceEncoder
 
 TOPICS = ("dog", "work", "food")
 
@@ -108,7 +109,7 @@ def test_settings_that_keep_nothing_are_errors(settings):
 
 @pytest.mark.usefixtures("installed_encoder")
 def test_the_encoder_gives_each_text_its_own_vector():
-    encode = sentence_encoder()
+    encode = SentenceEncoder.load().encode
     texts = ["My dog died.", "I got promoted", "word " * 300]
     batch_size = encode(texts)
     assert np.linalg.norm(batch_size, axis=1) == pytest.approx(1.0)

@@ -43,11 +43,11 @@ def texts(rows, length=None, padding=0, before=0, between=0):
     return Words(torch.tensor(fill), types, numbers)
 
 
-def word_body(width=WIDTH, seed=0):
+def word_backbone(width=WIDTH, seed=0):
     return WordBackbone(torch.randn(VOCABULARY, width, generator=torch.Generator().manual_seed(seed)))
 
 
-def bert_body(seed=0):
+def bert_backbone(seed=0):
     from transformers import BertConfig, BertModel
 
     torch.manual_seed(seed)
@@ -63,14 +63,14 @@ def bert_body(seed=0):
     return EncoderBackbone(BertModel(config, add_pooling_layer=False))
 
 
-BACKBONES = {"words": word_body, "bert": bert_body}
+BACKBONES = {"words": word_backbone, "bert": bert_backbone}
 
 
-def make(model, body=None, **settings):
+def make(model, backbone=None, **settings):
     """A small ranker by its name."""
-    body = body or word_body()
+    backbone = backbone or word_backbone()
     torch.manual_seed(1)
-    ranker = RANKERS.load(model)(RankerConfig(model=model, **(SMALL.get(model, {}) | settings)), body)
+    ranker = RANKERS.load(model)(RankerConfig(model=model, **(SMALL.get(model, {}) | settings)), backbone)
     if model == "dim":
         torch.nn.init.normal_(ranker.head.weight)  # as it begins, its scores differ by a thousandth
     return ranker.eval()

@@ -93,7 +93,7 @@ def test_words_and_states_are_cut_by_rows():
 
 
 def test_a_ranker_without_a_way_to_match_says_so():
-    ranker = RankingModel(RankerConfig(), checks.word_body())
+    ranker = RankingModel(RankerConfig(), checks.word_backbone())
     states = ranker.states(checks.texts(checks.REPLIES))
     with pytest.raises(NotImplementedError):
         ranker.match(states, None, states)

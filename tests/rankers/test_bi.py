@@ -35,7 +35,7 @@ def test_cosines_by_hand():
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("body", checks.BACKBONES)
-def test_vectors_of_cosines_have_the_length_one(body):
-    ranker = checks.make("bi", checks.BACKBONES[body](), bi=BiSettings(cosine=True))
+@pytest.mark.parametrize("backbone", checks.BACKBONES)
+def test_vectors_of_cosines_have_the_length_one(backbone):
+    ranker = checks.make("bi", checks.BACKBONES[backbone](), bi=BiSettings(cosine=True))
     checks.near(ranker.vectors(ranker.states(checks.texts(checks.REPLIES))).norm(dim=1), torch.ones(4))

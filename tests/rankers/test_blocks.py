@@ -19,10 +19,12 @@ def drawn(rows, longest, seed, least=1):
 CONTEXTS, PERSONAS, REPLIES = drawn(13, 12, 1), drawn(13, 9, 2, least=0), drawn(17, 7, 3)
 
 
-@pytest.fixture(params=[(model, body) for model in RANKERS for body in checks.BACKBONES], ids="-".join)
+@pytest.fixture(
+    params=[(model, backbone) for model in RANKERS for backbone in checks.BACKBONES], ids="-".join
+)
 def ranker(request):
-    model, body = request.param
-    return checks.make(model, checks.BACKBONES[body]())
+    model, backbone = request.param
+    return checks.make(model, checks.BACKBONES[backbone]())
 
 
 def given_states(ranker, **layout):
@@ -73,7 +75,7 @@ def test_gradients_are_those_of_all_at_once():
         ranker.zero_grad()
         chosen = replies[:13]
         torch.nn.functional.cross_entropy(way(context, persona, chosen), torch.arange(13)).backward()
-        slopes.append(ranker.body.vectors.weight.grad.clone())
+        slopes.append(ranker.backbone.vectors.weight.grad.clone())
     torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-3)
     context, persona, replies = given_states(ranker)
     losses = ranker.losses(context, persona, replies[:13], allowed)
@@ -141,9 +143,9 @@ def test_groups_are_cut_to_their_own_longest_text(monkeypatch):
 def test_gradients_through_groups_are_those_of_all_at_once():
     slopes = []
     for way in (states_in_groups, lambda ranker, words: ranker.states(words)):
-        ranker = checks.make("cobert", checks.bert_body())
+        ranker = checks.make("cobert", checks.bert_backbone())
         parts = [way(ranker, checks.texts(rows)) for rows in (CONTEXTS, PERSONAS, REPLIES[:13])]
         ranker.losses(*parts, torch.ones(13, 13, dtype=torch.bool)).sum().backward()
-        slopes.append(ranker.body.encoder.get_input_embeddings().weight.grad)
+        slopes.append(ranker.backbone.encoder.get_input_embeddings().weight.grad)
     assert slopes[0].abs().sum() > 1e-3
     torch.testing.assert_close(*slopes, atol=1e-4, rtol=1e-3)

@@ -14,8 +14,8 @@ from tests.rankers import checks
 HOPS = [hops for count in (1, 2, 3, 4) for hops in itertools.combinations((0, 1, 2, 3), count)]
 
 
-def make(body=None, **settings):
-    return checks.make("cobert", body, cobert=CobertSettings(**settings))
+def make(backbone=None, **settings):
+    return checks.make("cobert", backbone, cobert=CobertSettings(**settings))
 
 
 def softmax(values):
@@ -152,7 +152,7 @@ def test_the_loss_for_vectors_is_a_bi_encoders_on_the_same_states():
     own = choice_losses(checks.scores(plain) * 0.1, allowed)
     checks.near(plain.losses(*given, allowed, 0.1), own)
     context, persona, replies = given
-    first = mixed.asked(context, persona) @ mixed.vectors(replies).T
+    first = mixed.queries(context, persona) @ mixed.vectors(replies).T
     # PEC §5.1's Tri-encoder, by direction: means, and the mean of context and persona where there is one.
     by_hand = torch.zeros(4, 4)
     for row, (said, known) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
@@ -195,7 +195,9 @@ def test_co_attention_can_choose_among_a_part_of_the_batch(among, parts, persona
             own.append(torch.stack(others).exp().sum().log() - scores[row, row])
     context, persona, replies = given
     # Vectors choose among all, whatever the parts.
-    theirs = choice_losses(FIRST_SCALE * ranker.asked(context, persona) @ ranker.vectors(replies).T, allowed)
+    theirs = choice_losses(
+        FIRST_SCALE * ranker.queries(context, persona) @ ranker.vectors(replies).T, allowed
+    )
     found = ranker.losses(*given, allowed, 0.1)
     checks.near(found, 0.75 * torch.stack(own) + 0.25 * theirs)
     blocks = [torch.stack(own[part]).mean() * (part.stop - part.start) / 4 for part in parts]
@@ -256,7 +258,7 @@ def test_parts_of_a_batch_learn():
         ({"among": 8}, "cobert.among is 8.*together with cobert.vectors"),
         ({"among": 1, "vectors": 0.5}, "cobert.among is 1.*Give 2 or more"),
         ({"among": -2, "vectors": 0.5}, "cobert.among is -2"),
-        ({"hops": (1, 2), "together": True}, "cobert.together is of hop 0.*Add 0"),
+        ({"hops": (1, 2), "joint": True}, "cobert.joint is of hop 0.*Add 0"),
         ({"alike": True, "vectors": 0.5}, "cobert.alike needs cobert.among"),
     ],
 )

@@ -24,7 +24,7 @@ def test_parts_are_numbered_on():
 
 @torch.no_grad()
 def test_every_pair_is_one_text_of_persona_context_and_reply():
-    ranker = checks.make("cross", checks.bert_body())
+    ranker = checks.make("cross", checks.bert_backbone())
     found = checks.scores(ranker)
     for row, (context, persona) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
         for column, reply in enumerate(checks.REPLIES):
@@ -32,13 +32,13 @@ def test_every_pair_is_one_text_of_persona_context_and_reply():
             # Whose words they are is told before they are joined.
             types = [checks.texts([part]).types[0] for part in (persona, context, reply) if part]
             text.types.copy_(torch.cat(types)[None])
-            states = ranker.body(text)[0]
+            states = ranker.backbone(text)[0]
             expected = states.mean(dim=0) @ ranker.head.weight[0] + ranker.head.bias[0]
             checks.near(found[row, column], expected)
 
 
 def test_nothing_is_known_before_a_pair_is_read():
-    ranker = checks.make("cross", checks.bert_body())
+    ranker = checks.make("cross", checks.bert_backbone())
     states = ranker.states(checks.texts(checks.REPLIES))
     assert ranker.reads_pairs and not ranker.gives_vectors
     assert states.values.shape == (*states.words.tokens.shape, 0)

@@ -32,9 +32,9 @@ LESSONS = {"bi": {"steps": 120}, COSINE: {"steps": 120}, "cross": {"steps": 80, 
 """Who takes longer to learn."""
 
 
-def made(form, body):
+def made(form, backbone):
     model, settings = FORMS[form]
-    return checks.make(model, checks.BACKBONES[body](), **settings)
+    return checks.make(model, checks.BACKBONES[backbone](), **settings)
 
 
 @pytest.fixture(params=EVERY, ids="-".join)
@@ -44,10 +44,10 @@ def ranker(request):
 
 @pytest.fixture(params=FORMS)
 def learner(request):
-    """A form's name, and a ranker with a body that it can learn from."""
-    # Who reads pairs matches by the body's attention: of word vectors alone it hears the reply's only.
-    body = "bert" if RANKERS.load(FORMS[request.param][0]).reads_pairs else "words"
-    return request.param, made(request.param, body)
+    """A form's name, and a ranker with a backbone that it can learn from."""
+    # Who reads pairs matches by the backbone's attention: of word vectors alone it hears the reply's only.
+    backbone = "bert" if RANKERS.load(FORMS[request.param][0]).reads_pairs else "words"
+    return request.param, made(request.param, backbone)
 
 
 def test_padding_moves_nothing(ranker):
@@ -64,7 +64,7 @@ def test_an_empty_persona_is_none(ranker):
 
 def test_every_weight_learns(learner):
     _, ranker = learner
-    # A bias of a pair's body or head is added to all scores, or to all keys: it moves no softmax.
+    # A bias of a pair's backbone or head is added to all scores, or to all keys: it moves no softmax.
     checks.every_weight_learns(ranker, but=["bias"] if ranker.reads_pairs else [])
 
 
@@ -82,9 +82,9 @@ def test_every_ablation_of_cobert_keeps_the_rules(hops, pooling):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize(("form", "body"), EVERY)
-def test_scores_are_products_of_vectors_where_there_are_some(form, body):
-    ranker = made(form, body)
+@pytest.mark.parametrize(("form", "backbone"), EVERY)
+def test_scores_are_products_of_vectors_where_there_are_some(form, backbone):
+    ranker = made(form, backbone)
     assert ranker.gives_vectors == (form in VECTORS)
     if form in VECTORS:
         context, persona, replies = (
@@ -92,7 +92,7 @@ def test_scores_are_products_of_vectors_where_there_are_some(form, body):
         )
         vectors = ranker.vectors(replies)
         assert vectors.shape == (4, ranker.vector_width) == (4, VECTORS[form])
-        checks.near(ranker.asked(context, persona) @ vectors.T, checks.scores(ranker))
+        checks.near(ranker.queries(context, persona) @ vectors.T, checks.scores(ranker))
 
 
 def test_names_are_of_different_rankers():

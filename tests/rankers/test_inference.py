@@ -16,8 +16,8 @@ MODELS = [(name, "pretrained") for name in RANKERS] + [
 
 @pytest.fixture(params=MODELS, ids="-".join)
 def ranker(request, tiny_encoder):
-    model, body = request.param
-    return tiny_ranker(tiny_encoder, model, body=body)
+    model, backbone = request.param
+    return tiny_ranker(tiny_encoder, model, backbone=backbone)
 
 
 def one_by_one(ranker, contexts, personas, replies):

@@ -214,4 +214,4 @@ def test_wrong_names_get_the_near_ones():
     with pytest.raises(UnknownNameError, match="cobert"):
         RankerConfig(model="cobrt")
     with pytest.raises(UnknownNameError, match="words"):
-        RankerConfig(body="word")
+        RankerConfig(backbone="word")

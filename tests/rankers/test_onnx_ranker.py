@@ -11,11 +11,11 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.rankers.config import BiSettings, CobertSettings, RankerConfig
 from listenwell.rankers.inputs import NOTHING
 from listenwell.rankers.model import load_ranker
-from listenwell.rankers.onnx_cross import OnnxCrossEncoder
 from listenwell.rankers.onnx_ranker import (
-    LIGHT,
+    ONNX_RANKERS,
     OnnxBiEncoder,
     OnnxCoBERT,
+    OnnxCrossEncoder,
     OnnxRanker,
     load_onnx_ranker,
     runs_on_onnx_ranker,
@@ -76,104 +76,100 @@ def same(found, wanted):
     "settings", COBERTS, ids=lambda one: f"{one.hops} {one.pooling} {one.weighted} {one.joint}"
 )
 def test_cobert_scores_as_with_torch(tiny_encoder, tmp_path, settings):
-    ranker, light, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", cobert=settings)
-    assert type(light) is OnnxCoBERT and light.gives_vectors == ranker.gives_vectors
+    ranker, onnx, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", cobert=settings)
+    assert type(onnx) is OnnxCoBERT and onnx.gives_vectors == ranker.gives_vectors
     wanted = ranker.score_texts(contexts, personas, replies)
-    same(light.score_texts(contexts, personas, replies), wanted)
+    same(onnx.score_texts(contexts, personas, replies), wanted)
     nobody = [NOTHING] * len(contexts)
     alone = ranker.score_texts(contexts, nobody, replies)
     assert np.abs(alone - wanted).max() > 1e-3  # personas matter
-    same(light.score_texts(contexts, nobody, replies), alone)
-    same(light.reply_vectors(replies), ranker.reply_vectors(replies))
-    same(light.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
-    same(light.context_vectors(contexts, nobody), ranker.context_vectors(contexts, nobody))
+    same(onnx.score_texts(contexts, nobody, replies), alone)
+    same(onnx.reply_vectors(replies), ranker.reply_vectors(replies))
+    same(onnx.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
+    same(onnx.context_vectors(contexts, nobody), ranker.context_vectors(contexts, nobody))
 
 
-@pytest.mark.parametrize("body", ["pretrained", "transformer", "words"])
+@pytest.mark.parametrize("backbone", ["pretrained", "transformer", "words"])
 @pytest.mark.parametrize("cosine", [True, False])
-def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body, cosine):
-    settings = {"model": "bi", "body": body, "bi": BiSettings(cosine)}
-    ranker, light, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", **settings)
-    assert type(light) is OnnxBiEncoder and light.gives_vectors and light.vector_width == ranker.vector_width
-    same(light.score_texts(contexts, personas, replies), ranker.score_texts(contexts, personas, replies))
-    same(light.reply_vectors(replies), ranker.reply_vectors(replies))
-    same(light.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
+def test_a_bi_encoder_scores_as_with_torch(tiny_encoder, tmp_path, backbone, cosine):
+    settings = {"model": "bi", "backbone": backbone, "bi": BiSettings(cosine)}
+    ranker, onnx, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", **settings)
+    assert type(onnx) is OnnxBiEncoder and onnx.gives_vectors and onnx.vector_width == ranker.vector_width
+    same(onnx.score_texts(contexts, personas, replies), ranker.score_texts(contexts, personas, replies))
+    same(onnx.reply_vectors(replies), ranker.reply_vectors(replies))
+    same(onnx.context_vectors(contexts, personas), ranker.context_vectors(contexts, personas))
 
 
-@pytest.mark.parametrize("body", ["pretrained", "transformer", "words"])
-def test_a_cross_encoder_scores_as_with_torch(tiny_encoder, tmp_path, body):
-    ranker, light, (contexts, personas, replies) = both(
-        tiny_encoder, tmp_path / "kept", model="cross", body=body
+@pytest.mark.parametrize("backbone", ["pretrained", "transformer", "words"])
+def test_a_cross_encoder_scores_as_with_torch(tiny_encoder, tmp_path, backbone):
+    ranker, onnx, (contexts, personas, replies) = both(
+        tiny_encoder, tmp_path / "kept", model="cross", backbone=backbone
     )
-    assert type(light) is OnnxCrossEncoder and not light.gives_vectors
+    assert type(onnx) is OnnxCrossEncoder and not onnx.gives_vectors
     wanted = ranker.score_texts(contexts, personas, replies)
-    same(light.score_texts(contexts, personas, replies), wanted)
+    same(onnx.score_texts(contexts, personas, replies), wanted)
     nobody = [NOTHING] * len(contexts)
-    same(light.score_texts(contexts, nobody, replies), ranker.score_texts(contexts, nobody, replies))
+    same(onnx.score_texts(contexts, nobody, replies), ranker.score_texts(contexts, nobody, replies))
     for row, column in product(range(len(contexts)), range(len(replies))):
-        alone = light.score_texts(contexts[row : row + 1], personas[row : row + 1], [replies[column]])
+        alone = onnx.score_texts(contexts[row : row + 1], personas[row : row + 1], [replies[column]])
         assert alone[0, 0] == pytest.approx(wanted[row, column], rel=1e-4, abs=1e-4)  # as alone
-    for ask in (lambda: light.reply_vectors(replies), lambda: light.context_vectors(contexts, personas)):
+    for ask in (lambda: onnx.reply_vectors(replies), lambda: onnx.context_vectors(contexts, personas)):
         with pytest.raises(CheckpointError, match="gives no vectors for large pools"):
             ask()
 
 
-@pytest.mark.parametrize("model", LIGHT)
+@pytest.mark.parametrize("model", ONNX_RANKERS)
 @pytest.mark.parametrize("seed", range(3))
 def test_with_an_adapter_too(tiny_encoder, tmp_path, model, seed):
-    ranker, light, given = both(tiny_encoder, tmp_path / "kept", model=model, lora=True, seed=seed)
-    same(light.score_texts(*given), ranker.score_texts(*given))
+    ranker, onnx, given = both(tiny_encoder, tmp_path / "kept", model=model, lora=True, seed=seed)
+    same(onnx.score_texts(*given), ranker.score_texts(*given))
 
 
-@pytest.mark.parametrize("body", ["transformer", "words"])
-def test_cobert_on_every_body(tiny_encoder, tmp_path, body):
-    ranker, light, given = both(tiny_encoder, tmp_path / "kept", body=body)
-    same(light.score_texts(*given), ranker.score_texts(*given))
-    assert light.score_texts(*given).shape == (len(MANY), len(MORE))
+@pytest.mark.parametrize("backbone", ["transformer", "words"])
+def test_cobert_on_every_body(tiny_encoder, tmp_path, backbone):
+    ranker, onnx, given = both(tiny_encoder, tmp_path / "kept", backbone=backbone)
+    same(onnx.score_texts(*given), ranker.score_texts(*given))
+    assert onnx.score_texts(*given).shape == (len(MANY), len(MORE))
 
 
 def test_no_neighbour_and_no_group_changes_a_score(tiny_encoder, tmp_path, monkeypatch):
-    _, light, (contexts, personas, replies) = both(
+    _, onnx, (contexts, personas, replies) = both(
         tiny_encoder, tmp_path / "kept", cobert=CobertSettings((0, 1, 2, 3), "both", weighted=True)
     )
-    wanted = light.score_texts(contexts, personas, replies)
+    wanted = onnx.score_texts(contexts, personas, replies)
     for row, column in product(range(len(contexts)), range(len(replies))):
-        alone = light.score_texts(contexts[row : row + 1], personas[row : row + 1], [replies[column]])
+        alone = onnx.score_texts(contexts[row : row + 1], personas[row : row + 1], [replies[column]])
         assert alone[0, 0] == pytest.approx(wanted[row, column], abs=1e-4)
     for tokens in (1, 20, 50):
-        monkeypatch.setattr("listenwell.rankers.onnx_ranker._REPLY_TOKENS", tokens)
-        same(light.score_texts(contexts, personas, replies), wanted)
+        monkeypatch.setattr("listenwell.rankers.onnx_cobert.REPLY_TOKENS", tokens)
+        same(onnx.score_texts(contexts, personas, replies), wanted)
 
 
-def test_equal_texts_are_read_once_and_all_are_counted(tiny_encoder, tmp_path):
-    _, light, (*_, replies) = both(tiny_encoder, tmp_path / "kept")
-    read, told, body = [], [], light.body
+def test_equal_texts_are_encoded_once_and_all_are_counted(tiny_encoder, tmp_path, monkeypatch):
+    _, onnx, (*_, replies) = both(tiny_encoder, tmp_path / "kept")
+    encoded, advanced, run = [], [], onnx.encoder.run
 
-    class Counts:
-        width = body.width
+    def counting(batch, outputs):
+        encoded.append(batch.segments.max())
+        return run(batch, outputs)
 
-        def __call__(self, texts):
-            read.extend(texts)
-            return body(texts)
-
-    light.body = Counts()
-    found = light.states([*replies, *replies, NOTHING], told.append)
-    assert len(read) == len(set(MORE)) and sum(told) == len(found) == 2 * len(MORE) + 1
-    assert [len(values) for values in found] == [len(text) for text in (*replies, *replies, NOTHING)]
-    np.testing.assert_array_equal(found[0], found[len(MORE)])
-    assert found[-1].shape == (0, body.width)
-    # The same words said by somebody else are another text.
-    read.clear()
+    monkeypatch.setattr(onnx.encoder, "run", counting)
+    vectors = onnx.reply_vectors([*replies, *replies, NOTHING], advanced.append)
+    assert sum(encoded) == len(set(MORE)) and sum(advanced) == len(vectors) == 2 * len(MORE) + 1
+    np.testing.assert_array_equal(vectors[0], vectors[len(MORE)])
+    assert not vectors[-1].any()
+    # The same words of the other side are another text.
+    encoded.clear()
     other = type(replies[0])(replies[0].tokens, 1 - replies[0].types, replies[0].parts)
-    light.states([replies[0], other])
-    assert len(read) == 2
+    onnx.reply_vectors([replies[0], other])
+    assert sum(encoded) == 2
 
 
-@pytest.mark.parametrize("model", LIGHT)
+@pytest.mark.parametrize("model", ONNX_RANKERS)
 def test_nothing_asked_nothing_found(tiny_encoder, tmp_path, model):
-    _, light, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", model=model)
-    assert light.score_texts(contexts, personas, []).shape == (len(MANY), 0)
-    assert light.score_texts([], [], replies).shape == (0, len(MORE))
+    _, onnx, (contexts, personas, replies) = both(tiny_encoder, tmp_path / "kept", model=model)
+    assert onnx.score_texts(contexts, personas, []).shape == (len(MANY), 0)
+    assert onnx.score_texts([], [], replies).shape == (0, len(MORE))
 
 
 def test_only_what_can_do_without_torch_does(tiny_encoder, tmp_path):
@@ -185,7 +181,7 @@ def test_only_what_can_do_without_torch_does(tiny_encoder, tmp_path):
         assert not isinstance(chosen.scorer.ranker, OnnxRanker)
         with pytest.raises(InputError, match=rf"The ranker {model} does not run on.*listenwell\[train\]"):
             Ranker.load(folder, engine="onnx")
-    assert all(runs_on_onnx_ranker(RankerConfig(model=model)) for model in LIGHT)
+    assert all(runs_on_onnx_ranker(RankerConfig(model=model)) for model in ONNX_RANKERS)
 
 
 def test_a_selector_takes_onnxruntime_and_a_result_torch(tiny_encoder, tmp_path):

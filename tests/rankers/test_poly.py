@@ -7,9 +7,9 @@ from tests.rankers import checks
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("body", checks.BACKBONES)
-def test_scores_are_the_papers(body):
-    ranker = checks.make("poly", checks.BACKBONES[body]())
+@pytest.mark.parametrize("backbone", checks.BACKBONES)
+def test_scores_are_the_papers(backbone):
+    ranker = checks.make("poly", checks.BACKBONES[backbone]())
     found = checks.scores(ranker)
     for row, (context, persona) in enumerate(zip(checks.CONTEXTS, checks.PERSONAS, strict=True)):
         for column, reply in enumerate(checks.REPLIES):

@@ -4,9 +4,9 @@ import pytest
 from listenwell import checkpoint
 from listenwell.dialogue import Candidate, Factors
 from listenwell.errors import CheckpointError
-from listenwell.papers.rankers.ensemble import Ensemble, EnsembleConfig
 from listenwell.rankers import ranker as module
 from listenwell.rankers.config import CobertSettings
+from listenwell.rankers.ensemble import Ensemble, EnsembleConfig
 from listenwell.rankers.ranker import Ranker
 from listenwell.rankers.scorer import RankerScorer
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, tiny_ranker
@@ -89,7 +89,7 @@ def test_vectors_of_an_ensemble_are_its_first_members_that_gives_some(tiny_encod
     members = {
         "cross": tiny_ranker(tiny_encoder, "cross")[0],
         "cobert": tiny_ranker(tiny_encoder, "cobert", cobert=CobertSettings(vectors=0.5))[0],
-        "words": tiny_ranker(tiny_encoder, "bi", body="words")[0],
+        "words": tiny_ranker(tiny_encoder, "bi", backbone="words")[0],
     }
     with checkpoint.writing(tmp_path / "all", "ensemble") as place:
         for name, ranker in members.items():
@@ -118,3 +118,14 @@ def test_without_vectors_a_pool_cannot_be_searched(scorer):
     for ask in asks:
         with pytest.raises(CheckpointError, match=r"gives no vectors for large pools.*bi-encoder"):
             ask()
+
+
+def test_rank_gives_the_best_first(tiny_encoder, tmp_path):
+    folder = keep_ranker(tiny_ranker(tiny_encoder, "cross")[0], tmp_path / "kept")
+    ranker = Ranker.from_pretrained(str(folder))
+    ranked = ranker.rank(TALKS[0], REPLIES)
+    scores = ranker.scores(TALKS[0], REPLIES)
+    assert [reply.index for reply in ranked] == np.argsort(-scores, kind="stable").tolist()
+    assert [reply.text for reply in ranked] == [REPLIES[reply.index] for reply in ranked]
+    assert ranker.rank(TALKS[0], REPLIES, top=2) == ranked[:2]
+    assert ranker.rank("My dog died.", []) == []

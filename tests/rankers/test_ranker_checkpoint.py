@@ -12,7 +12,8 @@ from listenwell.rankers import RANKERS
 from listenwell.rankers.config import CobertSettings, RankerConfig
 from listenwell.rankers.inference import score
 from listenwell.rankers.model import KIND, load_ranker, make_ranker
-from tests.rankers.tiny_rankers import keep_ranker, texts, tiny_ranker
+from listenwell.rankers.scorer import RankerScorer
+from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, texts, tiny_ranker
 
 pytestmark = pytest.mark.usefixtures("installed_encoder")
 
@@ -28,10 +29,10 @@ def rewritten(folder, change):
         shutil.copytree(aside, place, dirs_exist_ok=True)
 
 
-@pytest.mark.parametrize("body", ["pretrained", "words"])
+@pytest.mark.parametrize("backbone", ["pretrained", "words"])
 @pytest.mark.parametrize("model", list(RANKERS))
-def test_saved_whole_and_loaded_it_scores_alike(tmp_path, tiny_encoder, model, body):
-    ranker, inputs = tiny_ranker(tiny_encoder, model, body=body)
+def test_saved_whole_and_loaded_it_scores_alike(tmp_path, tiny_encoder, model, backbone):
+    ranker, inputs = tiny_ranker(tiny_encoder, model, backbone=backbone)
     before = score(ranker, *texts(inputs))
     folder = keep_ranker(ranker, tmp_path / "kept")
     assert sorted(checkpoint.open_checkpoint(folder, KIND).sums) == ["config.json", "model.safetensors"]
@@ -59,11 +60,11 @@ def test_an_adapter_is_saved_alone_and_merged_when_loaded(tmp_path, tiny_encoder
         "heads.safetensors",
     ]
     assert all("lora_" in name for name in load_file(folder / "adapter_model.safetensors"))
-    own = {name for name in plain.state_dict() if not name.startswith("body.")}
+    own = {name for name in plain.state_dict() if not name.startswith("backbone.")}
     assert set(load_file(folder / "heads.safetensors")) == own
     assert str(tiny_encoder) not in (folder / "adapter_config.json").read_text()
     loaded, again = load_ranker(folder)
-    assert not hasattr(loaded.body.encoder, "peft_config")
+    assert not hasattr(loaded.backbone.encoder, "peft_config")
     found = score(loaded, *texts(again))
     np.testing.assert_allclose(found, before, atol=0.02 * np.abs(before).max(), rtol=0.02)
     generic_question, _ = make_ranker(ranker.config)
@@ -149,4 +150,18 @@ def test_texts_longer_than_the_encoder_reads_are_a_clear_error():
     with pytest.raises(InputError, match=r"texts of 72 tokens, but its encoder 64"):
         make_ranker(RankerConfig("cross", persona_tokens=24, context_tokens=32, reply_tokens=16))
     make_ranker(RankerConfig("bi", persona_tokens=24, context_tokens=32, reply_tokens=16))
-    make_ranker(RankerConfig("bi", body="words"))  # word vectors have no places
+    make_ranker(RankerConfig("bi", backbone="words"))  # word vectors have no places
+
+
+@pytest.mark.parametrize("backbone", ["pretrained", "words"])
+@pytest.mark.parametrize("engine", ["torch", "onnx"])
+def test_weights_and_settings_of_earlier_releases_are_read(tmp_path, tiny_encoder, backbone, engine):
+    folder = keep_ranker(tiny_ranker(tiny_encoder, "bi", backbone=backbone)[0], tmp_path / "new")
+    with checkpoint.writing(tmp_path / "old", "ranker") as old:
+        text = (folder / "config.json").read_text()
+        (old / "config.json").write_text(text.replace('"backbone"', '"body"'))
+        weights = load_file(folder / "model.safetensors")
+        renamed = {name.replace("backbone.", "body.", 1): value for name, value in weights.items()}
+        save_file(renamed, old / "model.safetensors")
+    before, now = (RankerScorer.load(tmp_path / name, engine=engine) for name in ("old", "new"))
+    np.testing.assert_array_equal(before.score(TALKS, REPLIES), now.score(TALKS, REPLIES))

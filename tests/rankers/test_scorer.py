@@ -17,7 +17,7 @@ WITH_VECTORS = {
     "cosine": {"model": "bi", "bi": BiSettings(cosine=True)},
     "memnet": {"model": "memnet"},
     "cobert": {"model": "cobert", "cobert": CobertSettings(vectors=0.5)},
-    "words": {"model": "bi", "body": "words"},
+    "words": {"model": "bi", "backbone": "words"},
 }
 
 

@@ -1,14 +1,14 @@
 import io
-import runpy
 import shutil
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from listenwell.cli import app
 from listenwell.errors import CorpusError, InputError, UnknownNameError
-from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
+from listenwell.rankers.ensemble import Ensemble, load_scorer
 from listenwell.rankers.scoring import Pools, pool_scores, ranks, truth_first
 from tests.corpora.test_sources import write_talks as write_persona_talks
 from tests.rankers.many_talks import Knows, number_of, write_talks
@@ -222,23 +222,17 @@ def members(tmp_path, tiny_encoder, installed_encoder):
 
 
 @pytest.fixture
-def run_module(monkeypatch, capsys):
-    """`python -m listenwell.rankers`; returns its exit code, what it printed, and its complaints."""
+def run_module():
+    """`listenwell score-pools`; returns its exit code, its lines, and its error."""
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["listenwell.rankers", *map(str, arguments)])
-        code = 0
-        try:
-            runpy.run_module("listenwell.rankers", run_name="__main__")
-        except SystemExit as left:
-            code = left.code
-        said = capsys.readouterr()
-        return code, said.out.splitlines(), said.err
+        done = CliRunner().invoke(app, ["score-pools", *map(str, arguments)])
+        return done.exit_code, done.stdout.splitlines(), str(done.exception or "")
 
     return run
 
 
-def test_the_module_scores_pools_for_later(run_module, members, folder, monkeypatch):
+def test_the_command_scores_pools_for_later(run_module, members, folder, monkeypatch):
     code, lines, complaints = run_module(*members, "--out", folder, "--unshuffled", "--pools", 1)
     assert (code, complaints) == (0, "")
     parts = [Pools(CORPUS, "valid", most=1), Pools(CORPUS, most=1), Pools(CORPUS, shuffled=False, most=1)]
@@ -265,7 +259,6 @@ def test_the_module_scores_pools_for_later(run_module, members, folder, monkeypa
         (("none",), "none is not a listenwell checkpoint: there is no such folder"),
     ],
 )
-def test_the_modules_errors_are_one_line(run_module, members, folder, options, message):
-    code, _, said = run_module(members[0], *options, "--out", folder)
-    assert code == 1 and said.startswith("listenwell: ") and message in said
-    assert said.count("\n") == 1
+def test_wrong_options_are_named(run_module, members, folder, options, message):
+    code, _, error = run_module(members[0], *options, "--out", folder)
+    assert code == 1 and message in error

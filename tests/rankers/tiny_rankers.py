@@ -38,8 +38,8 @@ def tiny_ranker(encoder, model="cobert", lora=False, seed=1, **config):
         from listenwell.training.adapters import add_lora
         from listenwell.training.recipe import LoraRecipe
 
-        ranker.body.encoder = add_lora(
-            ranker.body.encoder, LoraRecipe(4, 8, 0.0), settings.base, "FEATURE_EXTRACTION"
+        ranker.backbone.encoder = add_lora(
+            ranker.backbone.encoder, LoraRecipe(4, 8, 0.0), settings.base, "FEATURE_EXTRACTION"
         )
     with torch.no_grad():
         for name, parameter in ranker.named_parameters():

@@ -11,7 +11,7 @@ from listenwell.errors import InputError
 from listenwell.files import disk_errors
 from listenwell.retrieval import search as module
 from listenwell.retrieval.pool import find_pool
-from listenwell.retrieval.search import Faiss, PoolSearch, Scan
+from listenwell.retrieval.search import Exact, Faiss, PoolSearch
 from tests.rankers.pool_fake import FakeSelector, vector
 
 COUNT = 3000
@@ -37,21 +37,21 @@ def large(tmp_path, monkeypatch):
     return find_pool(str(file))
 
 
-def test_a_scan_finds_the_greatest_products_and_of_equal_ones_the_first():
+def test_exact_search_finds_the_greatest_products_and_of_equal_ones_the_first():
     vectors = np.array([[1, 0], [0, 1], [1, 0], [3, 0], [-1, 0], [1, 0]], np.float16)
-    places, scores = Scan(vectors).find(np.array([2.0, 0.0]), 3)
+    places, scores = Exact(vectors).find(np.array([2.0, 0.0]), 3)
     assert places.tolist() == [3, 0, 2]
     assert scores.tolist() == [6, 2, 2]
-    assert Scan(vectors).find(np.array([0.0, 1.0]), 99)[0].tolist() == [1, 0, 2, 3, 4, 5]
+    assert Exact(vectors).find(np.array([0.0, 1.0]), 99)[0].tolist() == [1, 0, 2, 3, 4, 5]
 
 
-def test_a_scan_in_blocks_finds_the_same(monkeypatch):
+def test_exact_search_in_blocks_finds_the_same(monkeypatch):
     vectors = np.stack([vector(str(number)) for number in range(500)])
-    whole = Scan(vectors).find(vector("?"), 20)
+    whole = Exact(vectors).find(vector("?"), 20)
     expected = np.argsort(-(vectors @ vector("?")), kind="stable")[:20]
     monkeypatch.setattr(module, "ROWS", 7)
     monkeypatch.setattr(module, "EXACT_LIMIT", 10)
-    blocks = Scan(vectors).find(vector("?"), 20)
+    blocks = Exact(vectors).find(vector("?"), 20)
     assert whole[0].tolist() == blocks[0].tolist() == expected.tolist()
     np.testing.assert_allclose(whole[1], blocks[1], rtol=1e-6)
 
@@ -101,13 +101,13 @@ def test_a_small_pool_needs_no_library(small, monkeypatch):
 def test_without_the_library_every_vector_is_looked_at_and_that_is_said(large, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     search = PoolSearch.open(FakeSelector(), large)
-    assert isinstance(search.nearest, Scan)
+    assert isinstance(search.nearest, Exact)
     assert "listenwell[pool]" in search.notices[0]
     assert search.search(said("reply 77"), top=1, candidates=5)[0].text.startswith("reply")
 
 
 def recall(search):
-    scan, found = Scan(search.index.vectors), []
+    scan, found = Exact(search.index.vectors), []
     for number in range(40):
         query = vector(f"a question {number}")
         found.append(np.isin(scan.find(query, 100)[0], search.nearest.find(query, 100)[0]).mean())

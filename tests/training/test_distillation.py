@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from listenwell.annotators.inference import hear
+from listenwell.annotators.inference import classify
 from listenwell.annotators.model import load_classifier, with_temperatures
 from listenwell.annotators.sources import SOURCES
 from listenwell.annotators.views import encode_views
@@ -99,7 +99,7 @@ def test_a_run_can_begin_from_a_trained_ear(tmp_path, installed_encoder, lora):
     first, _ = load_classifier(folder)
     task = task_of(tmp_path, "act", "emotion", start=folder, changes={"lora": lora})
     given = encode_views(task.vocabulary, [(("So true.", False),)], 64)
-    prefix, wanted = (hear(one, given).logits("act") for one in (task.model.eval(), first))
+    prefix, wanted = (classify(one, given).logits("act") for one in (task.model.eval(), first))
     np.testing.assert_allclose(prefix, wanted, atol=0.02)
     assert set(dict(task.model.config.temperatures)) <= {"act"}
     other = keep_ear(tiny_ear(installed_encoder, ["act"], pooling="first"), tmp_path / "other")

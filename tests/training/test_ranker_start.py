@@ -46,15 +46,15 @@ def test_it_can_begin_from_an_adapter(tmp_path, tiny_encoder):
 
 
 def test_wrong_starts_are_clear_errors(tmp_path, tiny_encoder):
-    words, _ = tiny_ranker(tiny_encoder, "bi", body="words")
-    with pytest.raises(RecipeError, match=r"another base or body"):
+    words, _ = tiny_ranker(tiny_encoder, "bi", backbone="words")
+    with pytest.raises(RecipeError, match=r"another base or backbone"):
         started(tmp_path, words)
     whole, _ = tiny_ranker(tiny_encoder, "bi")
     with pytest.raises(RecipeError, match=r"has no adapter.*lora"):
         started(tmp_path, whole, lora=LoraRecipe(4, 8, 0.0))
     other, _ = tiny_ranker(tiny_encoder, "bi")
     other.config = replace(other.config, base="smollm2-135m-instruct")
-    with pytest.raises(RecipeError, match=r"another base or body"):
+    with pytest.raises(RecipeError, match=r"another base or backbone"):
         started(tmp_path, other)
     pairs = PairsRecipe((("jsonl", 0),), start=tmp_path / "none")
     with pytest.raises(CheckpointError, match="no such folder"):

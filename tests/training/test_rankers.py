@@ -42,7 +42,7 @@ LORA = LoraRecipe(rank=8, alpha=16, dropout=0.0)
     [
         ({"model": "bi"}, None),
         ({"model": "bi"}, LORA),
-        ({"model": "bi", "body": "words"}, None),
+        ({"model": "bi", "backbone": "words"}, None),
         ({"model": "cobert", "cobert": CobertSettings(vectors=0.5)}, LORA),
         ({"model": "cross"}, None),
     ],
@@ -62,7 +62,7 @@ def test_it_can_overfit_ten_dialogues(tmp_path, ranker, lora):
     trainer = Trainer(recipe)
     trained = {name for name, p in trainer.task.model.named_parameters() if p.requires_grad}
     assert any("lora_" in name for name in trained) == (lora is not None)
-    assert any("lora_" not in name for name in trained if "body" in name) == (lora is None)
+    assert any("lora_" not in name for name in trained if "backbone" in name) == (lora is None)
     assert trainer.task.measure("valid")["R@1"] < 100
     folder = train(recipe)
     result = read_result(folder / "result.json")
@@ -188,7 +188,7 @@ def test_a_divided_corpus_says_so(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("count", "ranked"), [(7, 7), (100, 100), (130, 100), (200, 200)])
 def test_the_count_is_that_of_ranked_replies(tmp_path, count, ranked):
-    task = task_of(tmp_path, {"body": "words"}, counts=(4, count, 4))
+    task = task_of(tmp_path, {"backbone": "words"}, counts=(4, count, 4))
     found = task.measure("valid")
     assert found["replies"] == ranked
     assert found["error"] == 100 - found["R@1"] and found["MRR_error"] == 100 - found["MRR"]

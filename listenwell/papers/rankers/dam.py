@@ -29,8 +29,8 @@ class AttentiveModule(torch.nn.Module):  # type: ignore[misc]
     def forward(self, query: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         """(…, words, width), broadcast."""
         seen = self.norms[0](query + attended)
-        found: torch.Tensor = self.norms[1](seen + self.outer(functional.relu(self.inner(seen))))
-        return found
+        states: torch.Tensor = self.norms[1](seen + self.outer(functional.relu(self.inner(seen))))
+        return states
 
 
 class DAM(RankingModel):
@@ -39,8 +39,8 @@ class DAM(RankingModel):
     The persona has images of its own, by the same weights, and its own last layer; the two scores are added.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         depths, (first, second) = config.dam.layers + 1, config.dam.filters
 
         def modules(count: int) -> torch.nn.ModuleList:
@@ -66,12 +66,12 @@ class DAM(RankingModel):
     def _depths(self, text: States) -> tuple[list[torch.Tensor], torch.Tensor]:
         """The states and what each layer of self-attention makes of them, and the mask."""
         values, mask = aligned(text)
-        found = [values]
+        layers = [values]
         for module in self.deeper:
             weights = masked_softmax(values @ values.transpose(1, 2) / math.sqrt(self.width), mask[:, None])
             values = module(values, weights @ values)
-            found.append(values)
-        return found, mask
+            layers.append(values)
+        return layers, mask
 
     def _features(
         self, text: tuple[list[torch.Tensor], torch.Tensor], reply: tuple[list[torch.Tensor], torch.Tensor]
@@ -90,8 +90,8 @@ class DAM(RankingModel):
             images = functional.elu(convolution(images * mask))
             images = images.masked_fill(~mask, torch.finfo(images.dtype).min)
             images, mask = _shrunk(images), _shrunk(mask.to(images.dtype)) > 0
-        places, there = images.flatten(2).transpose(1, 2), mask.flatten(1)  # (pairs, places, filters)
-        pooled = torch.cat((masked_max(places, there), masked_mean(places, there)), dim=1)
+        cells, there = images.flatten(2).transpose(1, 2), mask.flatten(1)  # (pairs, cells, filters)
+        pooled = torch.cat((masked_max(cells, there), masked_mean(cells, there)), dim=1)
         return pooled.view(*pairs, -1)
 
     def _images(

@@ -1,6 +1,6 @@
 """DIM (Gu et al. 2019, Dually Interactive Matching): replies are matched with context and persona.
 
-With the body `words` it is PEC's DIM, with the pretrained one BERT+DIM (PEC §5.4).
+With the backbone `words` it is PEC's DIM, with the pretrained one BERT+DIM (PEC §5.4).
 """
 
 from typing import Any, cast
@@ -44,8 +44,8 @@ class DIM(RankingModel):
     Without a persona the last two are zeros. All texts share the BiLSTMs, as in the release.
     """
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         width = config.recurrent.width
         self.encoder = bilstm(self.width, width)
         self.enhancement = Enhancement(2 * width, width)
@@ -70,8 +70,8 @@ class DIM(RankingModel):
             # softmax; where all begin below zero they never learn, so it is left out.
             weights = masked_softmax(self.sentences(sentences).squeeze(2), mask)
             known = torch.einsum("ps,psd->pd", weights, sentences)
-        found = torch.cat((spoken, reply_to_context, known, reply_to_persona), dim=1)
-        scores: torch.Tensor = self.head(functional.relu(self.hidden(found)))
+        features = torch.cat((spoken, reply_to_context, known, reply_to_persona), dim=1)
+        scores: torch.Tensor = self.head(functional.relu(self.hidden(features)))
         return scores.view(len(context), len(replies))
 
     def _matched(

@@ -14,13 +14,13 @@ class HLSTM(RankingModel):
 
     One BiLSTM reads each turn, persona sentence and reply; its last states are their vectors. A context is
     what a second BiLSTM makes of its turns, a persona the average of its sentences. Vectors have twice
-    `config.recurrent.width` numbers, whatever the body's width.
+    `config.recurrent.width` numbers, whatever the backbone's width.
     """
 
     gives_vectors = True
 
-    def __init__(self, config: RankerConfig, body: Any) -> None:  # noqa: ANN401
-        super().__init__(config, body)
+    def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
+        super().__init__(config, backbone)
         width = config.recurrent.width
         self.utterances = bilstm(self.width, width)
         self.turns = bilstm(2 * width, width)
@@ -32,14 +32,14 @@ class HLSTM(RankingModel):
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """(contexts, replies)"""
-        return self.asked(context, persona) @ self.vectors(replies).T
+        return self.queries(context, persona) @ self.vectors(replies).T
 
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, 2 width); a reply is one utterance."""
         whole = Parts(replies.mask.long())
         return whole.read(self.utterances, replies.values).last()[:, 0]
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """(contexts, 2 width); where there is no persona, the context alone."""
         spoken, mask = self._utterances(context)  # (contexts, turns, 2 width)
         vector = Parts(mask.long()).read(self.turns, spoken).last()[:, 0]

@@ -14,13 +14,12 @@ from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
 from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
+from listenwell.rankers import GENERATOR_SCORERS
 from listenwell.rankers.scorer import checkpoint_key
 
 if TYPE_CHECKING:
     from listenwell.runtime.torch_engine import TorchRuntime
 
-KINDS = ("causal", "planned")
-"""Checkpoints of generators that can rank."""
 PROMPT_TOKENS, REPLY_TOKENS = 384, 96
 
 
@@ -49,7 +48,7 @@ class Likelihood:
         from listenwell.runtime.engines import Engine
 
         saved = open_checkpoint(folder)
-        if saved.kind not in KINDS:
+        if saved.kind not in GENERATOR_SCORERS:
             raise CheckpointError(
                 f"{folder} holds a {saved.kind!r} checkpoint, no generator's.", "Name another folder."
             )
@@ -61,15 +60,15 @@ class Likelihood:
         """(contexts, replies) float32"""
         vocabulary = self._runtime.vocabulary
         end = vocabulary.special(END)
-        tokens = [[*given[:REPLY_TOKENS], end] for given in vocabulary.encode_many(replies)]
+        tokens = [[*ids[:REPLY_TOKENS], end] for ids in vocabulary.encode_many(replies)]
         short = [with_short_persona(vocabulary, context, PROMPT_TOKENS // 2) for context in contexts]
         prompts = [build_prompt(vocabulary, context, "", PROMPT_TOKENS).tokens for context in short]
-        found = self._runtime.log_likelihoods_of(prompts, tokens)
-        return found - self._prior * self._priors(replies, tokens)
+        log_likelihoods = self._runtime.log_likelihoods_of(prompts, tokens)
+        return log_likelihoods - self._prior * self._priors(replies, tokens)
 
     def _priors(self, replies: Sequence[str], tokens: Sequence[Sequence[int]]) -> np.ndarray:
         """log P(y) of each reply; asked once."""
-        new = {text: given for text, given in zip(replies, tokens, strict=True) if text not in self._alone}
+        new = {text: ids for text, ids in zip(replies, tokens, strict=True) if text not in self._alone}
         if new and self._prior:
             head = reply_head(self._runtime.vocabulary)
             self._alone |= dict(

@@ -10,7 +10,7 @@ class MemNet(RankingModel):
     """q⁺ = q + Σ_i softmax_i(q · m_i) m_i, score = dot(q⁺, reply) (PEC §5.4's BERT+MemNet).
 
     q is the context's vector and m_i the i-th persona sentence's, means over states as in the bi-encoder; the
-    sum with q is the residual connection. It has no weights beside its body's.
+    sum with q is the residual connection. It has no weights beside its backbone's.
     """
 
     gives_vectors = True
@@ -21,9 +21,9 @@ class MemNet(RankingModel):
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """(contexts, replies)"""
-        return self.asked(context, persona) @ self.vectors(replies).T
+        return self.queries(context, persona) @ self.vectors(replies).T
 
-    def asked(self, context: States, persona: States | None) -> torch.Tensor:
+    def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """q⁺: (contexts, width)."""
         query = masked_mean(context.values, context.mask)
         if persona is None:

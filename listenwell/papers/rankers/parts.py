@@ -26,16 +26,18 @@ class Parts:
         among = torch.arange(1, count + 1, device=numbers.device)[:, None]
         self._each = numbers[:, None] == among  # (rows, parts, length)
         self._lengths = self._each.sum(dim=2)  # (rows, parts)
-        places = (self._each.cumsum(dim=2) * self._each).sum(dim=1).flatten() - 1  # of a word inside its part
+        positions = (self._each.cumsum(dim=2) * self._each).sum(dim=1).flatten() - 1  # inside its part
         words = (numbers > 0).flatten().nonzero().squeeze(1)
         parts = words // numbers.shape[1] * count + numbers.flatten()[words] - 1
         # Packed order: the first words of all parts, the longest part first, then all second ones.
         longest = self._lengths.flatten().argsort(descending=True, stable=True)
         ranks = torch.empty_like(longest)
         ranks[longest] = torch.arange(len(longest), device=numbers.device)
-        packed = (places[words] * len(longest) + ranks[parts]).argsort()
+        packed = (positions[words] * len(longest) + ranks[parts]).argsort()
         self._words, self._parts = words[packed], parts[packed]
-        self._sizes = places[words].bincount().cpu()  # words at each place; an LSTM asks for them on the CPU
+        self._sizes = (
+            positions[words].bincount().cpu()
+        )  # words at each position; an LSTM needs them on the CPU
         self._order = longest[: int(self._sizes[0]) if len(words) else 0]
 
     @property
@@ -57,8 +59,8 @@ class Parts:
         """
         data = values.flatten(0, 1)[self._words]  # (words, width)
         if len(data):
-            found, (last, _) = lstm(torch.nn.utils.rnn.PackedSequence(data, self._sizes))
-            return Reading(self, found.data, last.transpose(0, 1).flatten(1))
+            output, (last, _) = lstm(torch.nn.utils.rnn.PackedSequence(data, self._sizes))
+            return Reading(self, output.data, last.transpose(0, 1).flatten(1))
         nothing = values.new_zeros(0, 2 * lstm.hidden_size)
         return Reading(self, nothing, nothing)
 
@@ -75,14 +77,14 @@ class Parts:
         """The maximum over each part's packed words: (rows, parts, width); zeros where there is none."""
         rows, count = self._lengths.shape
         empty = packed.new_zeros(rows * count, packed.shape[1])
-        found = empty.scatter_reduce(
+        largest = empty.scatter_reduce(
             0, self._parts[:, None].expand_as(packed), packed, "amax", include_self=False
         )
-        return cast(torch.Tensor, found.view(rows, count, -1))
+        return cast(torch.Tensor, largest.view(rows, count, -1))
 
-    def _placed(self, packed: torch.Tensor, places: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
+    def _placed(self, packed: torch.Tensor, indices: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
         empty = packed.new_zeros(rows * columns, packed.shape[1])
-        return cast(torch.Tensor, empty.index_copy(0, places, packed).view(rows, columns, -1))
+        return cast(torch.Tensor, empty.index_copy(0, indices, packed).view(rows, columns, -1))
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 BLOCK = 16
 """Numbers that are rounded together: fewer than a Llama's, because a BERT norms after it adds, so that its
 channels cannot be balanced."""
+WORDS, WORD_VECTORS = "words", "vectors.weight"
+"""The `model_type` of an encoder that is a table of word vectors, and the name of that table."""
 _SHUT = -1e30
 """Added to the score of a place that is not seen."""
 
@@ -37,7 +39,7 @@ class BertShape:
             "is_decoder": bool(config.get("is_decoder")),
         }
         if any(strange.values()):
-            names = ", ".join(name for name, found in strange.items() if found)
+            names = ", ".join(name for name, differs in strange.items() if differs)
             raise WeightsError(
                 f"The model is no plain BERT; what differs: {names}.",
                 "Run it with torch, or use a plain BERT.",
@@ -78,6 +80,21 @@ def build_bert(
     _Bert(graph, shape, weights).build(advance)
 
 
+def build_words(graph: Graph, weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:
+    """Write the graph of word vectors alone, with the inputs and the output of `build_bert`.
+
+    Returns:
+        The notes of the graph's file.
+    """
+    table = weights[WORD_VECTORS]
+    for name in ("types", "positions", "segments"):
+        graph.input(name, "INT64", ["rows", "length"])
+    rows = graph.lookup(graph.input("tokens", "INT64", ["rows", "length"]), WORD_VECTORS, table)
+    graph.node("Identity", [rows], ["states"])
+    graph.output("states", "FLOAT", ["rows", "length", table.shape[1]])
+    return {"width": str(table.shape[1]), "positions": str(2**31 - 1)}
+
+
 @dataclass(frozen=True)
 class _Bert:
     """The parts of a graph in the making."""
@@ -89,16 +106,16 @@ class _Bert:
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it: embeddings, and layers that norm after they add."""
         graph = self.graph
-        words, types, places = (
-            graph.lookup(graph.input(given, "INT64", ["rows", "length"]), name, self.weights[name])
-            for given, name in (
+        words, types, positions = (
+            graph.lookup(graph.input(input_name, "INT64", ["rows", "length"]), name, self.weights[name])
+            for input_name, name in (
                 ("tokens", "embeddings.word_embeddings.weight"),
                 ("types", "embeddings.token_type_embeddings.weight"),
                 ("positions", "embeddings.position_embeddings.weight"),
             )
         )
         typed = graph.node("Add", [words, types], ["embeddings.typed"])
-        states = self._normed(typed, places, "embeddings.LayerNorm")
+        states = self._normed(typed, positions, "embeddings.LayerNorm")
         mask = self._mask()
         for layer in range(self.shape.layers):
             name = f"encoder.layer.{layer}"
@@ -117,8 +134,8 @@ class _Bert:
 
         graph = self.graph
         segments = graph.input("segments", "INT64", ["rows", "length"])
-        for name, places in (("down", [1, 3]), ("across", [1, 2])):
-            axes = graph.constant(f"mask.{name}.axes", np.array(places))
+        for name, dimensions in (("down", [1, 3]), ("across", [1, 2])):
+            axes = graph.constant(f"mask.{name}.axes", np.array(dimensions))
             graph.node("Unsqueeze", [segments, axes], [f"mask.{name}"])
         graph.node("Equal", ["mask.down", "mask.across"], ["mask.same"])
         seen = graph.constant("mask.seen", np.array(0, np.float32))
@@ -144,8 +161,8 @@ class _Bert:
         )
         return self._dense(attended, f"{name}.output.dense")
 
-    def _dense(self, given: str, name: str) -> str:
-        return self.graph.linear(given, name, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
+    def _dense(self, states: str, name: str) -> str:
+        return self.graph.linear(states, name, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
 
     def _normed(self, states: str, change: str, name: str) -> str:
         """The layer norm of a sum."""

@@ -5,7 +5,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,17 +17,17 @@ from listenwell.errors import InputError, WeightsError
 from listenwell.files import cache_folder, one_at_a_time, recover
 from listenwell.progress import progress
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT, WHOLE
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT, WHOLE
 from listenwell.runtime.onnx import bert
-from listenwell.runtime.onnx.bert import BertShape, build_bert
+from listenwell.runtime.onnx.bert import WORDS, BertShape, build_bert, build_words
 from listenwell.runtime.onnx.graph import GRAPH, PRECISIONS, WEIGHTS, Graph
+from listenwell.runtime.onnx.heads import PooledHeads
 from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape, build_llama
 from listenwell.runtime.onnx.quantize import BLOCK
 from listenwell.runtime.onnx.smooth import SAMPLE, Smoothed, sample_tokens
 from listenwell.runtime.onnx.sums import known_sha256
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
-from listenwell.runtime.torch_engine import ADDED_TOKENS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,6 +49,8 @@ class Ingredients:
     """One of PRECISIONS: int8, or fp32 for the same numbers as torch."""
     adapter: Path | None = None
     """A folder with a LoRA adapter in peft's format, and with new tokens and their tokenizer, if any."""
+    heads: PooledHeads | None = None
+    """Of an encoder: pooling and heads."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
@@ -76,6 +78,7 @@ class Ingredients:
         parts: list[Any] = [GRAPH_VERSION, UNPACKED_VERSION, self.precision, SAMPLE]
         parts += [version(package) for package in ("onnx", "onnxruntime")]
         parts += [(file.name, known_sha256(file)) for file in files]
+        parts += [self.heads.key()] if self.heads else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -83,6 +86,35 @@ def graph_folder(ingredients: Ingredients) -> Path:
     """The folder with a model's graph, weights and tokenizer, built now where it is not there or damaged."""
     name = ingredients.weights.stem if ingredients.weights.is_file() else ingredients.weights.name
     folder = cache_folder() / "graphs" / f"{name}-{ingredients.precision}-{ingredients.key()[:16]}"
+
+    def fill(aside: Path) -> None:
+        with _source(ingredients.weights, aside.parent) as source:
+            _build(ingredients, source, aside)
+
+    return _cached(folder, fill)
+
+
+def cached_graph(name: str, key: str, build: Callable[[Graph], None]) -> Path:
+    """The folder with a graph of few weights in float32, built now if it is missing or damaged.
+
+    Args:
+        name: begins the folder's name.
+        key: names all that shapes the graph.
+        build: adds inputs, nodes and outputs.
+    """
+
+    def fill(aside: Path) -> None:
+        with Graph(aside, "fp32") as graph:
+            build(graph)
+            graph.save(name, {})
+
+    versions = " ".join(version(package) for package in ("onnx", "onnxruntime"))
+    whole_key = hashlib.sha256(f"{key} {versions}".encode()).hexdigest()
+    return _cached(cache_folder() / "graphs" / f"{name}-{whole_key[:16]}", fill)
+
+
+def _cached(folder: Path, fill: Callable[[Path], None]) -> Path:
+    """The folder, filled first if it is missing or damaged."""
     if _is_whole(folder):
         return folder
     with one_at_a_time(folder):
@@ -91,8 +123,8 @@ def graph_folder(ingredients: Ingredients) -> Path:
             return folder
         if folder.exists():
             print(f"listenwell: {folder} is damaged. It is made again.", file=sys.stderr)
-        with checkpoint.writing(folder, KIND) as aside, _source(ingredients.weights, aside.parent) as source:
-            _build(ingredients, source, aside)
+        with checkpoint.writing(folder, KIND) as aside:
+            fill(aside)
     return folder
 
 
@@ -101,7 +133,7 @@ def _is_whole(folder: Path) -> bool:
     try:
         sums = json.loads((folder / checkpoint.MANIFEST).read_text(encoding="utf-8"))["sha256"]
         return {GRAPH, WEIGHTS} <= set(sums) and all(
-            known_sha256(folder / name) == wanted for name, wanted in sums.items()
+            known_sha256(folder / name) == digest for name, digest in sums.items()
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -145,8 +177,8 @@ def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
             if kind == "llama":
                 soft_prompt = Tensors(ingredients.soft_prompt)["rows"] if ingredients.soft_prompt else None
                 notes = _llama(graph, config, weights, folder, soft_prompt)
-            elif kind == "bert":
-                notes = _bert(graph, config, weights)
+            elif kind in ("bert", WORDS):
+                notes = _encoder(graph, config, weights, ingredients.heads)
             else:
                 raise WeightsError(f"{source} holds a {kind!r} model.", "Use a Llama or a BERT.")
         except KeyError as error:
@@ -172,8 +204,16 @@ def _llama(
     return {**shape.notes(), "soft_prompt": str(0 if soft_prompt is None else len(soft_prompt))}
 
 
-def _bert(graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:
-    shape = BertShape.of(config)
-    with progress("preparing the encoder", shape.layers, "parts") as advance:
-        build_bert(graph, shape, weights, advance)
-    return shape.notes()
+def _encoder(
+    graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"], heads: PooledHeads | None
+) -> dict[str, str]:
+    if config["model_type"] == WORDS:
+        notes = build_words(graph, weights)
+    else:
+        shape = BertShape.of(config)
+        notes = shape.notes()
+        with progress("preparing the encoder", shape.layers, "parts") as advance:
+            build_bert(graph, shape, weights, advance)
+    if heads is not None:
+        heads.build(graph, int(notes["width"]))
+    return notes

@@ -1,12 +1,13 @@
-"""A checkpoint's encoder on onnxruntime, and the weights beside it as arrays: no torch.
+"""The encoder of a checkpoint for onnxruntime, and the weights beside it as arrays. Imports no torch.
 
-An adapter is merged when the graph is built. A checkpoint that holds all weights has its encoder's written
-out in Hugging Face's layout once, into the cache, for the graph to be built from.
+An adapter is merged when the graph is built. If a checkpoint holds all weights, its encoder's are written to
+the cache once, in Hugging Face's layout, for the graph to be built from.
 """
 
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from listenwell.runtime.weights import find_weights
 
 if TYPE_CHECKING:
     from listenwell.runtime.onnx.encoder import OnnxEncoder
+    from listenwell.runtime.onnx.heads import PooledHeads
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 LAYOUT = 1
@@ -46,48 +48,77 @@ def runs_on_onnx(folder: Path) -> bool:
     return True
 
 
-def load_checkpoint_encoder(
-    saved: Checkpoint,
-    base: Path,
-    precision: str,
-    prefix: str,
-    shape: Mapping[str, Any] | None = None,
-) -> tuple["OnnxEncoder", Arrays]:
-    """The encoder of a checkpoint, and the weights of it that are not the encoder's, in float32.
+@dataclass(frozen=True)
+class CheckpointEncoder:
+    """A checkpoint's encoder, not yet loaded: the heads of its graph are made from the other weights."""
+
+    saved: Checkpoint
+    weights: Path
+    """A folder in Hugging Face's layout."""
+    adapter: Path | None
+    own: Arrays
+    """The checkpoint's weights that are not the encoder's, in float32."""
+    width: int
+    """Of the encoder's states."""
+    positions: int
+    """The most tokens that the encoder reads."""
+
+    def load(self, precision: str, heads: "PooledHeads | None" = None) -> "OnnxEncoder":
+        """Load the encoder.
+
+        Args:
+            precision: "int8", or "fp32" for the same numbers as torch.
+            heads: pooling and heads; mean pooling alone if not given.
+        """
+        from listenwell.runtime.onnx.encoder import OnnxEncoder
+
+        return OnnxEncoder.load(self.weights, self.adapter, precision, heads=heads)
+
+    def linear(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Weight and bias of one of the own linear layers."""
+        return self.own[f"{name}.weight"], self.own[f"{name}.bias"]
+
+    def check_shapes(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Raise an error if own weights are missing, unknown, or of another shape."""
+        actual = {name: value.shape for name, value in self.own.items()}
+        if differing := sorted({name for name, _ in actual.items() ^ dict(shapes).items()}):
+            raise CheckpointError(
+                f"{self.saved.folder} lacks or adds the weights {', '.join(differing)}.", "Make it anew."
+            )
+
+
+def open_encoder(
+    saved: Checkpoint, base: Path, prefixes: tuple[str, ...], config: Mapping[str, Any] | None = None
+) -> CheckpointEncoder:
+    """Find the encoder of a checkpoint, and the weights beside it.
 
     Args:
         saved: holds an adapter and heads, or all weights.
         base: the base model's folder.
-        precision: "int8", or "fp32" for the same numbers as torch.
-        prefix: what the encoder's weights begin with among all, such as "encoder.".
-        shape: the encoder's config.json, where it is not the base model's.
+        prefixes: that the names of the encoder's weights may have among all, such as "encoder.".
+        config: the encoder's config.json, where it is not the base model's.
     """
-    from listenwell.runtime.onnx.encoder import OnnxEncoder
-
+    text = (base / CONFIG).read_bytes() if config is None else json.dumps(dict(config)).encode()
+    settings = json.loads(text)
+    positions = int(settings["max_position_embeddings"])
     if WHOLE not in saved.sums:
-        return OnnxEncoder.load(base, saved.folder, precision), load_arrays(saved, HEAD_FILE)
-    config = (base / CONFIG).read_bytes() if shape is None else json.dumps(dict(shape)).encode()
-    weights = load_arrays(saved, WHOLE)
-    theirs = {name: value for name, value in weights.items() if name.startswith(prefix)}
-    own = {name: value for name, value in weights.items() if name not in theirs}
-    folder = _written_out(saved, base, prefix, config, theirs)
-    return OnnxEncoder.load(folder, precision=precision), own
+        own, width = _arrays(saved, HEAD_FILE), int(settings["hidden_size"])
+        return CheckpointEncoder(saved, base, saved.folder, own, width, positions)
+    arrays = _arrays(saved, WHOLE)
+    prefix = next((old for old in prefixes if any(name.startswith(old) for name in arrays)), prefixes[0])
+    encoder = {name: value for name, value in arrays.items() if name.startswith(prefix)}
+    own = {name: value for name, value in arrays.items() if name not in encoder}
+    width = int(settings.get("hidden_size", next(iter(encoder.values())).shape[-1]))
+    return CheckpointEncoder(
+        saved, _written_out(saved, base, prefix, text, encoder), None, own, width, positions
+    )
 
 
-def load_arrays(saved: Checkpoint, name: str) -> Arrays:
+def _arrays(saved: Checkpoint, name: str) -> Arrays:
     """The tensors of one of a checkpoint's files in float32."""
     from safetensors.numpy import load_file
 
     return {tensor: value.astype(np.float32) for tensor, value in load_file(saved.path(name)).items()}
-
-
-def check_shapes(saved: Checkpoint, found: Arrays, wanted: Mapping[str, tuple[int, ...]]) -> None:
-    """An error if weights are missing, strange, or of another shape."""
-    shapes = {name: value.shape for name, value in found.items()}
-    if strange := sorted({name for name, _ in shapes.items() ^ dict(wanted).items()}):
-        raise CheckpointError(
-            f"{saved.folder} lacks or adds the weights {', '.join(strange)}.", "Make it anew."
-        )
 
 
 def _written_out(saved: Checkpoint, base: Path, prefix: str, config: bytes, weights: Arrays) -> Path:

@@ -1,26 +1,116 @@
-"""A BERT encoder on onnxruntime: what annotators and rankers stand on, without torch."""
+"""An encoder on onnxruntime: tokens in, states, vectors and head scores out. Imports no torch."""
 
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from listenwell.runtime.batches import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
+from listenwell.runtime.onnx.cache import Ingredients, graph_folder
+from listenwell.runtime.onnx.heads import POOLED, PooledHeads
 from listenwell.runtime.onnx.model import OnnxModel
 
 if TYPE_CHECKING:
     import numpy as np
 
-
+STATES = "states"
+"""The output with the states of the last layer: (rows, length, width)."""
 PADDED = 0.25
-"""Share of padding from where on texts stand in one row instead; below, attention gains more by rows."""
+"""Share of padding above which a batch is packed into one row; below, attention over rows is faster."""
 
 
 class OnnxEncoder(OnnxModel):
-    """A BERT."""
+    """A BERT, or word vectors alone, with pooling and heads in its graph. Threads may share it."""
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
         super().__init__(folder, threads)
         self.width = int(self._notes["width"])
         self.positions = int(self._notes["positions"])
-        """How many tokens a text may have."""
+        """The most tokens a text may have."""
+        self._by_token = {output.name for output in self._session.get_outputs() if output.shape[0] == "rows"}
+
+    @classmethod
+    def load(
+        cls,
+        weights: Path,
+        adapter: Path | None = None,
+        precision: str = "int8",
+        threads: int | None = None,
+        heads: PooledHeads | None = None,
+    ) -> Self:
+        """Load an encoder; its graph is built where the cache has none.
+
+        Args:
+            weights: a folder in Hugging Face's layout.
+            adapter: a folder with a LoRA adapter.
+            precision: "int8", or "fp32" for the same numbers as torch.
+            threads: how many to use.
+            heads: pooling and heads; mean pooling alone if not given.
+        """
+        return cls(graph_folder(Ingredients(weights, precision, adapter, heads or PooledHeads())), threads)
+
+    def run(self, batch: TokenBatch, outputs: Sequence[str]) -> "list[np.ndarray]":
+        """Run one batch through the graph.
+
+        Args:
+            batch: texts numbered from 1 without gaps.
+            outputs: names of outputs: STATES, POOLED or a head's.
+
+        Returns:
+            For each output float32: (rows, length, n) in the batch's layout for outputs by token, meaningless
+            in padding; (texts, n) for outputs by text.
+        """
+        import numpy as np
+
+        mask = batch.mask
+        if mask.mean() > 1 - PADDED:
+            return self._run(batch, outputs)
+        unpacked = []
+        for name, values in zip(outputs, self._run(batch.packed(), outputs), strict=True):
+            if name not in self._by_token:
+                unpacked.append(values)
+                continue
+            rows = np.zeros((*mask.shape, values.shape[2]), np.float32)
+            rows[mask] = values[0]
+            unpacked.append(rows)
+        return unpacked
+
+    def batches(
+        self,
+        texts: Sequence[TokenizedText],
+        outputs: Sequence[str],
+        advance: Callable[[int], None] | None = None,
+    ) -> "Iterator[tuple[list[int], list[np.ndarray]]]":
+        """Run any number of texts, in batches of similar length of at most CPU_TOKENS tokens.
+
+        Args:
+            texts: none of them empty.
+            outputs: as in `run`.
+            advance: is called with the number of texts of each finished batch.
+
+        Yields:
+            The indices of a batch's texts, and its outputs.
+        """
+        for indices in like_lengths([len(text) for text in texts], CPU_TOKENS):
+            yield indices, self.run(TokenBatch.padded([texts[index] for index in indices]), outputs)
+            if advance:
+                advance(len(indices))
+
+    def pooled(
+        self,
+        texts: Sequence[TokenizedText],
+        output: str = POOLED,
+        advance: Callable[[int], None] | None = None,
+    ) -> "np.ndarray":
+        """One output by text for all texts, in their order: (texts, n) float32; zeros for an empty text."""
+        import numpy as np
+
+        filled = [index for index, text in enumerate(texts) if len(text)]
+        pooled: np.ndarray | None = None
+        for indices, (values,) in self.batches([texts[index] for index in filled], [output], advance):
+            if pooled is None:
+                pooled = np.zeros((len(texts), values.shape[1]), np.float32)
+            pooled[[filled[index] for index in indices]] = values
+        return np.zeros((len(texts), self.width), np.float32) if pooled is None else pooled
 
     def states(
         self,
@@ -29,31 +119,34 @@ class OnnxEncoder(OnnxModel):
         positions: "np.ndarray",
         segments: "np.ndarray",
     ) -> "np.ndarray":
-        """The encoder's last layer; a place sees those of its own segment.
+        """The states of the last layer; a token attends to those of its own segment.
 
         Args:
-            tokens: (rows, length) whole numbers, like all four.
-            types: 1 for the second kind of words, such as the listener's.
-            positions: the place inside the text.
-            segments: the number of the text that a place belongs to; 0 in padding.
+            tokens: (rows, length) integers, like all four.
+            types: 1 for the second kind of tokens, such as the listener's.
+            positions: the position inside the text.
+            segments: the number of the text inside its row; 0 in padding.
 
         Returns:
-            (rows, length, width) float32; what stands in padding means nothing.
+            (rows, length, width) float32, meaningless in padding.
         """
         import numpy as np
 
-        given = {"tokens": tokens, "types": types, "positions": positions, "segments": segments}
-        arrays = {name: np.ascontiguousarray(array, np.int64) for name, array in given.items()}
-        known = arrays["segments"] != 0
-        if known.mean() > 1 - PADDED:
-            return self._run(arrays)
-        # All texts in one row, each a segment: nothing is worked out for padding.
-        numbers = np.arange(len(known))[:, None] * (int(arrays["segments"].max()) + 1)
-        arrays["segments"] = arrays["segments"] + numbers
-        found = np.zeros((*known.shape, self.width), np.float32)
-        found[known] = self._run({name: array[known][None] for name, array in arrays.items()})[0]
-        return found
+        # Texts are numbered per row here: each row's numbers follow those of the row above.
+        offsets = np.arange(len(segments))[:, None] * int(np.max(segments))
+        numbered = np.where(np.asarray(segments) > 0, segments + offsets, 0)
+        (states,) = self.run(TokenBatch(tokens, types, positions, numbered), [STATES])
+        return states
 
-    def _run(self, arrays: "dict[str, np.ndarray]") -> "np.ndarray":
-        found: np.ndarray = self._session.run(["states"], arrays)[0]
-        return found
+    def _run(self, batch: TokenBatch, outputs: Sequence[str]) -> "list[np.ndarray]":
+        import numpy as np
+
+        arrays = {
+            "tokens": batch.tokens,
+            "types": batch.types,
+            "positions": batch.positions,
+            "segments": batch.segments,
+        }
+        feeds = {name: np.ascontiguousarray(array, np.int64) for name, array in arrays.items()}
+        values: list[np.ndarray] = self._session.run(list(outputs), feeds)
+        return values

@@ -85,11 +85,11 @@ class OnnxRuntime(OnnxModel):
         if isinstance(state, Branches):
             return state.picked(numbers)
         if _rises(numbers):
-            places = state.places[numbers]
+            slots = state.slots[numbers]
             # Rows that were dropped are read on for nothing; where most were, the others move together.
-            if 2 * len(places) > places[-1] - places[0]:
+            if 2 * len(slots) > slots[-1] - slots[0]:
                 kept = (part[numbers] for part in (state.lengths, state.logits, state.hidden_states))
-                return PackedRows(state.cache, state.version, places, *kept)
+                return PackedRows(state.cache, state.version, slots, *kept)
         return self._gathered([(state, row) for row in numbers.tolist()], ROOM)
 
     def step(self, state: PackedRows | Branches, tokens: Sequence[Sequence[int]]) -> PackedRows:
@@ -100,8 +100,8 @@ class OnnxRuntime(OnnxModel):
         if isinstance(state, Branches):
             state = self.join([state])
         if len(rows) > 1:  # the library's attention reads on by one token where there are several rows
-            for place in range(rows.shape[1] - 1):
-                state = self._read(state, rows[:, place : place + 1], scored=False)
+            for column in range(rows.shape[1] - 1):
+                state = self._read(state, rows[:, column : column + 1], scored=False)
             rows = rows[:, -1:]
         return self._read(state, rows, scored=True)
 
@@ -137,21 +137,21 @@ class OnnxRuntime(OnnxModel):
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
         import numpy as np
 
-        found = np.zeros((len(replies), self._states), np.float32)
-        if not len(found):
-            return found
+        means = np.zeros((len(replies), self._states), np.float32)
+        if not len(means):
+            return means
         cache = self._room(1, len(prompt) + max(map(len, replies)))
         before, start = np.array([len(prompt)]), np.asarray([prompt], np.int64)
         self._run(cache, range(1), start, before, np.arange(0))
         for number, reply in enumerate(replies):
-            for place in range(0, len(reply), SCORED):
-                part = np.asarray([reply[place : place + SCORED]], np.int64)
-                end = before + place + part.shape[1]
-                found[number] += self._run(
+            for offset in range(0, len(reply), SCORED):
+                part = np.asarray([reply[offset : offset + SCORED]], np.int64)
+                end = before + offset + part.shape[1]
+                means[number] += self._run(
                     cache, range(1), part, end, np.arange(part.shape[1])
                 ).hidden_states.sum(0)
-        found /= np.maximum(1, [[len(reply)] for reply in replies])
-        return found
+        means /= np.maximum(1, [[len(reply)] for reply in replies])
+        return means
 
     def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
         """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
@@ -162,30 +162,30 @@ class OnnxRuntime(OnnxModel):
         """
         import numpy as np
 
-        found = np.zeros(len(replies), np.float32)
-        if not len(found):
-            return found
+        totals = np.zeros(len(replies), np.float32)
+        if not len(totals):
+            return totals
         # One after the other in the room behind the prompt: nothing is copied, and nothing filled up.
         cache = self._room(1, len(prompt) + max(map(len, replies)))
         before, start = np.array([len(prompt)]), np.asarray([prompt], np.int64)
         first = self._run(cache, range(1), start, before, before - 1).logits
         for number, reply in enumerate(replies):
             tokens = np.asarray([reply], np.int64)
-            found[number] = _log_probabilities(first.copy(), tokens[0, :1])[0]
-            for place in range(0, len(reply) - 1, SCORED):
-                part = tokens[:, place : min(place + SCORED, len(reply) - 1)]
-                end = before + place + part.shape[1]
+            totals[number] = _log_probabilities(first.copy(), tokens[0, :1])[0]
+            for offset in range(0, len(reply) - 1, SCORED):
+                part = tokens[:, offset : min(offset + SCORED, len(reply) - 1)]
+                end = before + offset + part.shape[1]
                 scores = self._run(cache, range(1), part, end, np.arange(part.shape[1])).logits
-                found[number] += _log_probabilities(
-                    scores, tokens[0, place + 1 : place + 1 + len(scores)]
+                totals[number] += _log_probabilities(
+                    scores, tokens[0, offset + 1 : offset + 1 + len(scores)]
                 ).sum()
-        return found
+        return totals
 
     def log_likelihoods_each(
-        self, asked: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
+        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
     ) -> "list[np.ndarray]":
         """The same where every prompt has replies of its own: (replies,) for each."""
-        return [self.log_likelihoods(prompt, replies) for prompt, replies in asked]
+        return [self.log_likelihoods(prompt, replies) for prompt, replies in requests]
 
     @property
     def batch_size(self) -> int:
@@ -203,16 +203,16 @@ class OnnxRuntime(OnnxModel):
             every = [(state, row) for row in range(len(state.lengths))]
             state, version = self._gathered(every, max(ROOM, end // 2) + more), 0
         cache, span, lengths = state.cache, state.span, state.lengths + more
-        inside = state.places - span.start
+        inside = state.slots - span.start
         # A row that was dropped reads a zero into its first free place.
         ends = np.array([cache.filled[row] + 1 for row in span], np.int64)
-        given = np.zeros((len(span), more), np.int64)
-        ends[inside], given[inside] = lengths, tokens
+        new_tokens = np.zeros((len(span), more), np.int64)
+        ends[inside], new_tokens[inside] = lengths, tokens
         kept = inside * more + more - 1 if scored else np.arange(0)
-        read = self._run(cache, span, given, ends, kept)
-        for place, length in zip(state.places.tolist(), lengths.tolist(), strict=True):
-            cache.filled[place] = length
-        return PackedRows(cache, version, state.places, lengths, *read)
+        read = self._run(cache, span, new_tokens, ends, kept)
+        for slot, length in zip(state.slots.tolist(), lengths.tolist(), strict=True):
+            cache.filled[slot] = length
+        return PackedRows(cache, version, state.slots, lengths, *read)
 
     def _branched(self, state: Branches, tokens: "np.ndarray") -> Branches:
         """Branches, longer by some tokens; portion by portion in the same memory."""
@@ -230,20 +230,20 @@ class OnnxRuntime(OnnxModel):
         tails = np.empty((*state.tails.shape[:4], old + more, self._width), np.float32)
         for first in range(0, count, size):
             rows = range(first, min(first + size, count))
-            for place, row in enumerate(rows):
-                if held[place] != (parent := int(state.parents[row])):  # the last portion's is still there
-                    state.trunk.copy(parent, cache, place)
-                    held[place] = parent
-                state.copy_tail(row, cache, place)
+            for slot, row in enumerate(rows):
+                if held[slot] != (parent := int(state.parents[row])):  # the last portion's is still there
+                    state.trunk.copy(parent, cache, slot)
+                    held[slot] = parent
+                state.copy_tail(row, cache, slot)
             part = slice(rows.start, rows.stop)
             for column in range(more):
                 kept = np.arange(len(rows) if column + 1 == more else 0)
-                given, ends = tokens[part, column : column + 1], before[part] + column + 1
-                read = self._run(cache, range(len(rows)), given, ends, kept)
+                new_tokens, ends = tokens[part, column : column + 1], before[part] + column + 1
+                read = self._run(cache, range(len(rows)), new_tokens, ends, kept)
             logits[part], hidden_states[part] = read
-            for place, row in enumerate(rows):
+            for slot, row in enumerate(rows):
                 end = int(before[row]) + more
-                tails[row] = cache.values[:, :, place, :, end - old - more : end]
+                tails[row] = cache.values[:, :, slot, :, end - old - more : end]
         if room <= SPARE:
             self._spare[:] = [np.asarray(cache.values.base)]
         return Branches(state.trunk, state.parents, tails, logits, hidden_states)
@@ -254,8 +254,8 @@ class OnnxRuntime(OnnxModel):
 
         lengths = np.array([state.lengths[row] for state, row in rows], np.int64)
         cache = self._room(len(rows), int(lengths.max()) + room)
-        for place, (state, row) in enumerate(rows):
-            state.copy(row, cache, place)
+        for slot, (state, row) in enumerate(rows):
+            state.copy(row, cache, slot)
         logits = np.stack([state.logits[row] for state, row in rows])
         hidden_states = np.stack([state.hidden_states[row] for state, row in rows])
         return PackedRows(cache, 0, np.arange(len(rows)), lengths, logits, hidden_states)
@@ -300,14 +300,14 @@ class OnnxRuntime(OnnxModel):
                 f"The model reads {self.context_length} tokens at most, but was given {total}.",
                 "Shorten the text.",
             )
-        given = {
+        inputs = {
             "tokens": np.ascontiguousarray(tokens),
             "last": (lengths - 1).astype(np.int32),
             "total": np.array(total, np.int32),
             "kept": kept.astype(np.int64),
         }
         binding = cache.binding(span)
-        for name, array in given.items():
+        for name, array in inputs.items():
             binding.bind_cpu_input(name, array)
         read = _Read(*(np.empty((len(kept), width), np.float32) for width in (self._words, self._states)))
         for name, array in zip(read._fields, read, strict=True):
@@ -327,5 +327,5 @@ def _log_probabilities(logits: "np.ndarray", tokens: "np.ndarray") -> "np.ndarra
 
     logits -= logits.max(axis=1, keepdims=True)
     chosen = logits[np.arange(len(tokens)), tokens]
-    found: np.ndarray = chosen - np.log(np.exp(logits, out=logits).sum(axis=1))
-    return found
+    log_probabilities: np.ndarray = chosen - np.log(np.exp(logits, out=logits).sum(axis=1))
+    return log_probabilities

@@ -60,7 +60,7 @@ class Graph:
         inputs: Sequence[str],
         outputs: Sequence[str],
         domain: str = "",
-        **settings: float,
+        **settings: float | str,
     ) -> str:
         """Add an operation; returns its first output's name."""
         from onnx import helper
@@ -92,11 +92,11 @@ class Graph:
         self._tensors[name] = tensor
         return name
 
-    def lookup(self, places: str, name: str, table: "np.ndarray") -> str:
+    def lookup(self, indices: str, name: str, table: "np.ndarray") -> str:
         """Rows of a table, which is never in memory as a whole: only the pages that are asked for are read.
 
         Args:
-            places: numbers of rows.
+            indices: numbers of rows.
             name: what the table is kept under.
             table: (rows, width); in half precision where the graph's is not full.
         """
@@ -104,18 +104,18 @@ class Graph:
         from onnx import TensorProto
 
         if self.precision == "fp32":
-            return self.node("Gather", [self.constant(name, table), places], [f"{name}.rows"])
+            return self.node("Gather", [self.constant(name, table), indices], [f"{name}.rows"])
         halves = self.constant(name, table.astype(np.float16))
-        rows = self.node("Gather", [halves, places], [f"{name}.halves"])
+        rows = self.node("Gather", [halves, indices], [f"{name}.halves"])
         return self.node("Cast", [rows], [f"{name}.rows"], to=TensorProto.FLOAT)
 
     def linear(
-        self, given: str, name: str, weight: "np.ndarray", bias: "np.ndarray | None" = None, out: str = ""
+        self, x: str, name: str, weight: "np.ndarray", bias: "np.ndarray | None" = None, out: str = ""
     ) -> str:
         """x Wᵀ + b in the graph's precision.
 
         Args:
-            given: x, (…, width).
+            x: (…, width).
             name: what the layer's weights are kept under.
             weight: W, (outputs, width).
             bias: b, (outputs,).
@@ -124,13 +124,13 @@ class Graph:
         out = out or f"{name}.out"
         if self.precision == "fp32":
             transposed = self.constant(f"{name}.weight", weight.T)
-            product = self.node("MatMul", [given, transposed], [out if bias is None else f"{out}.product"])
+            product = self.node("MatMul", [x, transposed], [out if bias is None else f"{out}.product"])
             if bias is not None:
                 self.node("Add", [product, self.constant(f"{name}.bias", bias)], [out])
             return out
         codes, scales, zeros = quantized(weight, self._block)
         inputs = [
-            given,
+            x,
             self.constant(f"{name}.codes", codes),
             self.constant(f"{name}.scales", scales),
             self.constant(f"{name}.zeros", zeros),
@@ -148,6 +148,18 @@ class Graph:
             block_size=self._block,
             accuracy_level=_EIGHT_BITS_TO_EIGHT_BITS,
         )
+
+    def dense(self, x: str, name: str, weight: "np.ndarray", bias: "np.ndarray") -> str:
+        """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`.
+
+        Args:
+            x: (…, width).
+            name: what weights and result are kept under.
+            weight: W, (outputs, width).
+            bias: b, (outputs,).
+        """
+        product = self.node("MatMul", [x, self.constant(f"{name}.weight", weight.T)], [f"{name}.product"])
+        return self.node("Add", [product, self.constant(f"{name}.bias", bias)], [name])
 
     def save(self, name: str, notes: Mapping[str, str]) -> None:
         """Write the graph.

@@ -42,7 +42,7 @@ class LlamaShape:
             "rope_type": kind != "default",
         }
         if any(strange.values()):
-            names = ", ".join(name for name, found in strange.items() if found)
+            names = ", ".join(name for name, differs in strange.items() if differs)
             raise WeightsError(
                 f"The model is no plain Llama; what differs: {names}.",
                 "Run it with torch, or use a plain Llama.",
@@ -80,10 +80,10 @@ def build_llama(
 
     Inputs: tokens (rows, more) int64; last (rows,) int32, the place of each row's last token counted from the
     row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat places of the
-    tokens whose successors are wanted; and past keys and values of each layer, (rows, key heads, room, head
-    width). Outputs: logits (scores, vocabulary), hidden_states (scores, width), the states of the same tokens after
-    `middle_layer` layers, and the same keys and values with the new tokens' after each row's old ones. The
-    room can be larger than what is filled, and the outputs can be the inputs' own memory.
+    tokens whose successors are predicted; and past keys and values of each layer, (rows, key heads, room,
+    head width). Outputs: logits (scores, vocabulary), hidden_states (scores, width), the states of the same
+    tokens after `middle_layer` layers, and the same keys and values with the new tokens' after each row's old
+    ones. The room can be larger than what is filled, and the outputs can be the inputs' own memory.
 
     Args:
         graph: takes it.

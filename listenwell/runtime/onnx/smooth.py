@@ -62,12 +62,12 @@ class Smoothed(Changed):
         _read(shape, weights, tokens, self._balance, advance)
 
     def __getitem__(self, name: str) -> "np.ndarray":
-        found = self._weights[self._output if name == OUTPUT else name]
+        weight = self._weights[self._output if name == OUTPUT else name]
         if (factors := self._columns.get(name)) is not None:
-            found = found * factors
+            weight = weight * factors
         if (factors := self._rows.get(name)) is not None:
-            found = found / factors.reshape(-1, *[1] * (found.ndim - 1))
-        return found
+            weight = weight / factors.reshape(-1, *[1] * (weight.ndim - 1))
+        return weight
 
     def _balance(self, seen: "np.ndarray", writer: str, readers: Sequence[str]) -> None:
         """Find the factors of some channels: √(size of what comes in / size of the weights), eq. 4.
@@ -80,10 +80,10 @@ class Smoothed(Changed):
         import numpy as np
 
         # With the first token, on which a Llama lets all others rest: its few huge channels matter most.
-        given = np.sqrt(np.square(seen).mean(axis=0))
+        sizes = np.sqrt(np.square(seen).mean(axis=0))
         tables = (self._weights[self._output if name == OUTPUT else name] for name in readers)
         read = np.sqrt(sum(np.einsum("ij,ij->j", table, table) for table in tables))
-        factors = np.sqrt(np.maximum(given, 1e-5) / np.maximum(read, 1e-5)).astype(np.float32)
+        factors = np.sqrt(np.maximum(sizes, 1e-5) / np.maximum(read, 1e-5)).astype(np.float32)
         self._rows[writer] = factors
         self._columns |= dict.fromkeys(readers, factors)
 

@@ -67,7 +67,7 @@ class PackedRows:
     cache: Cache
     version: int
     """Of the cache's contents."""
-    places: "np.ndarray"
+    slots: "np.ndarray"
     """(rows,), rising: where each stands in the cache."""
     lengths: "np.ndarray"
     """(rows,) tokens read"""
@@ -79,13 +79,13 @@ class PackedRows:
     @property
     def span(self) -> range:
         """The cache's rows from the first to the last of these."""
-        return range(int(self.places[0]), int(self.places[-1]) + 1)
+        return range(int(self.slots[0]), int(self.slots[-1]) + 1)
 
-    def copy(self, row: int, cache: Cache, place: int) -> None:
+    def copy(self, row: int, cache: Cache, slot: int) -> None:
         """What a row has read, to a row of another cache."""
         length = int(self.lengths[row])
-        cache.values[:, :, place, :, :length] = self.cache.values[:, :, self.places[row], :, :length]
-        cache.filled[place] = length
+        cache.values[:, :, slot, :, :length] = self.cache.values[:, :, self.slots[row], :, :length]
+        cache.filled[slot] = length
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ class Branches:
     @property
     def lengths(self) -> "np.ndarray":
         """(rows,) tokens read"""
-        found: np.ndarray = self.trunk.lengths[self.parents] + self.tails.shape[4]
-        return found
+        lengths: np.ndarray = self.trunk.lengths[self.parents] + self.tails.shape[4]
+        return lengths
 
     def picked(self, rows: "np.ndarray") -> "Branches":
         """These rows, repeated, reordered or left out."""
@@ -114,13 +114,13 @@ class Branches:
             self.trunk, self.parents[rows], self.tails[rows], self.logits[rows], self.hidden_states[rows]
         )
 
-    def copy(self, row: int, cache: Cache, place: int) -> None:
+    def copy(self, row: int, cache: Cache, slot: int) -> None:
         """What a row has read, to a row of a cache; one that holds the same trunk gets the tail alone."""
-        self.trunk.copy(int(self.parents[row]), cache, place)
-        self.copy_tail(row, cache, place)
+        self.trunk.copy(int(self.parents[row]), cache, slot)
+        self.copy_tail(row, cache, slot)
 
-    def copy_tail(self, row: int, cache: Cache, place: int) -> None:
+    def copy_tail(self, row: int, cache: Cache, slot: int) -> None:
         """What a row has read itself, to a row that holds its trunk's."""
         end = int(self.lengths[row])
-        cache.values[:, :, place, :, end - self.tails.shape[4] : end] = self.tails[row]
-        cache.filled[place] = end
+        cache.values[:, :, slot, :, end - self.tails.shape[4] : end] = self.tails[row]
+        cache.filled[slot] = end

@@ -15,16 +15,16 @@ _SETTLED = 2 * 10**9
 
 def known_sha256(path: Path) -> str:
     """The sha256 sum of a file; size, place and time of change say whether the one remembered still holds."""
-    place = path.resolve()
-    status = place.stat()
+    resolved = path.resolve()
+    status = resolved.stat()
     stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
-    name = hashlib.sha256(str(place).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    name = hashlib.sha256(str(resolved).encode("utf-8", "surrogateescape")).hexdigest()[:32]
     memory = cache_folder() / "sums" / f"{name}.json"
     with suppress(OSError, ValueError):
         if (remembered := json.loads(memory.read_text(encoding="utf-8")))["stamp"] == stamp:
             return str(remembered["sha256"])
-    found = sha256(place)
+    digest = sha256(resolved)
     if time.time_ns() - status.st_mtime_ns > _SETTLED:
         with suppress(InputError), written_whole(memory) as file:  # a full disk is no reason to stop here
-            file.write(json.dumps({"stamp": stamp, "sha256": found}).encode())
-    return found
+            file.write(json.dumps({"stamp": stamp, "sha256": digest}).encode())
+    return digest

@@ -111,11 +111,11 @@ class Adapted(Changed):
             )
 
     def __getitem__(self, name: str) -> "np.ndarray":
-        found = self._weights[name]
+        weight = self._weights[name]
         if (down := self._downs.get(name)) is None:
-            return found
+            return weight
         up = self._tensors[down.replace(".lora_A.", ".lora_B.")]
-        merged: np.ndarray = found + self._scale * (up @ self._tensors[down])
+        merged: np.ndarray = weight + self._scale * (up @ self._tensors[down])
         return merged
 
 
@@ -134,16 +134,16 @@ class Extended(Changed):
     def __getitem__(self, name: str) -> "np.ndarray":
         import numpy as np
 
-        found = self._weights[name]
+        table = self._weights[name]
         if name not in self._rows:
-            return found
+            return table
         new = np.asarray(self._rows[name], np.float32)
-        if new.ndim != 2 or new.shape[1] != found.shape[1]:
+        if new.ndim != 2 or new.shape[1] != table.shape[1]:
             raise CheckpointError(
-                f"The rows of new tokens have the shape {new.shape}; the model is {found.shape[1]} wide.",
+                f"The rows of new tokens have the shape {new.shape}; the model is {table.shape[1]} wide.",
                 "Use the base model that they were trained with.",
             )
-        return np.concatenate([found, new])
+        return np.concatenate([table, new])
 
 
 def _adapted(name: str) -> str:

@@ -29,7 +29,9 @@ def test_exact_states_are_those_of_an_ear(tiny_encoder):
 def test_texts_with_much_padding_stand_in_one_row(tiny_encoder, monkeypatch):
     encoder = OnnxEncoder.load(tiny_encoder, precision="fp32", threads=1)
     shapes, run = list[tuple[int, ...]](), encoder._run
-    monkeypatch.setattr(encoder, "_run", lambda given: shapes.append(given["tokens"].shape) or run(given))
+    monkeypatch.setattr(
+        encoder, "_run", lambda batch, names: shapes.append(batch.tokens.shape) or run(batch, names)
+    )
     known = np.array([[1] * 9, [1] * 3 + [0] * 6, [1] * 2 + [2] * 2 + [0] * 5])
     places = np.array([[*range(9)], [*range(9)], [0, 1, 0, 1, *range(5)]])
     packed = encoder.states(TOKENS, TYPES, places, known)

@@ -7,7 +7,7 @@ import pytest
 
 from listenwell import checkpoint
 from listenwell.errors import CheckpointError, InputError
-from listenwell.papers.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_scorer
+from listenwell.rankers.ensemble import KIND, Ensemble, EnsembleConfig, fit_weights, load_scorer
 from listenwell.rankers.model import KIND as RANKER
 from listenwell.rankers.scorer import RankerScorer
 from tests.rankers.tiny_rankers import REPLIES, TALKS, keep_ranker, tiny_ranker
@@ -56,7 +56,7 @@ def test_its_key_names_members_and_weights():
 
 @pytest.mark.parametrize(("scorers", "weights"), [([], []), ([Says([[1]])], [1, 2])])
 def test_every_witness_needs_a_weight(scorers, weights):
-    with pytest.raises(InputError, match=rf"{len(scorers)} witnesses and {len(weights)} weights"):
+    with pytest.raises(InputError, match=rf"{len(scorers)} scorers and {len(weights)} weights"):
         Ensemble(scorers, weights)
 
 

@@ -1,7 +1,7 @@
-"""Several rankers as one: witnesses that err in different ways are worth more together.
+"""Several rankers as one: scorers whose errors differ are better in combination.
 
 P(y|x) ∝ exp(Σ_k w_k s_k(x, y)): the weights are those under which the true replies of the validation pools
-are likeliest, which is a convex problem with as many unknowns as witnesses.
+are likeliest, which is a convex problem with as many unknowns as scorers.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
-from listenwell.papers.rankers.likelihood import KINDS, Likelihood
+from listenwell.rankers import GENERATOR_SCORERS
 from listenwell.rankers.config import PRECISION
 from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import TORCH
@@ -25,23 +25,23 @@ KIND = "ensemble"
 
 @dataclass(frozen=True)
 class EnsembleConfig(Record):
-    """Who is asked, and how much each counts."""
+    """The members and their weights."""
 
     members: tuple[tuple[str, float], ...]
     """Folders inside the checkpoint, each a checkpoint itself, and their weights."""
 
 
 class Ensemble:
-    """A weighted sum of witnesses' scores."""
+    """A weighted sum of scorers' scores."""
 
     name = "ensemble"
 
     def __init__(self, scorers: Sequence[Scorer], weights: Sequence[float]) -> None:
         if not scorers or len(scorers) != len(weights):
-            raise InputError(f"{len(scorers)} witnesses and {len(weights)} weights.", "Give one for each.")
+            raise InputError(f"{len(scorers)} scorers and {len(weights)} weights.", "Give one for each.")
         self.scorers, self.weights = tuple(scorers), tuple(map(float, weights))
-        said = (f"{scorer.key} {weight!r}" for scorer, weight in zip(scorers, self.weights, strict=True))
-        self.key = sha256("\n".join(said).encode()).hexdigest()
+        parts = (f"{scorer.key} {weight!r}" for scorer, weight in zip(scorers, self.weights, strict=True))
+        self.key = sha256("\n".join(parts).encode()).hexdigest()
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """(contexts, replies) float32"""
@@ -65,8 +65,9 @@ def load_scorer(
     saved = open_checkpoint(find_checkpoint(folder))
     if saved.kind == KIND:
         return _load_ensemble(saved, weights, engine, precision)
-    if saved.kind in KINDS:
-        return Likelihood.load(saved.folder)
+    if saved.kind in GENERATOR_SCORERS:
+        likelihood: Scorer = GENERATOR_SCORERS.load(saved.kind).load(saved.folder)  # type: ignore[attr-defined]
+        return likelihood
     return RankerScorer.load(saved.folder, weights, engine, precision)
 
 
@@ -82,51 +83,50 @@ def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 5
     """Weights under which the true replies are likeliest, by Newton's method.
 
     Args:
-        scores: for each witness (contexts, candidates), the true reply in column 0.
-        ridge: a small pull towards zero on standardized scores, so that witnesses who say the same share.
+        scores: for each scorer (contexts, candidates), the true reply in column 0.
+        ridge: a small pull towards zero on standardized scores, so that scorers that agree share it.
         most: steps.
 
     Returns:
-        (witnesses,) for the scores as they are.
+        (scorers,) for the scores as they are.
     """
-    given = np.stack([np.asarray(part, np.float64) for part in scores])  # (witnesses, contexts, candidates)
-    given = given - given.mean(axis=2, keepdims=True)  # a softmax does not see what is added to all
-    spread = given.std(axis=(1, 2))
-    if not np.isfinite(given).all() or (spread == 0).any():
-        raise InputError("A witness gives every reply the same score, or none.", "Leave it out.")
-    given /= spread[:, None, None]
-    weights = np.zeros(len(given))
-    likelihood = _likelihood(given, weights, ridge)
+    scaled = np.stack([np.asarray(part, np.float64) for part in scores])  # (scorers, contexts, candidates)
+    scaled = scaled - scaled.mean(axis=2, keepdims=True)  # a softmax does not see what is added to all
+    spread = scaled.std(axis=(1, 2))
+    if not np.isfinite(scaled).all() or (spread == 0).any():
+        raise InputError("A scorer gives every reply the same score, or none.", "Leave it out.")
+    scaled /= spread[:, None, None]
+    weights = np.zeros(len(scaled))
+    likelihood = _likelihood(scaled, weights, ridge)
     for _ in range(most):
-        probabilities = _probabilities(given, weights)
-        means = np.einsum("nc,knc->kn", probabilities, given)
-        slope = (given[:, :, 0] - means).mean(axis=1) - ridge * weights
-        products = np.einsum("nc,knc,lnc->kl", probabilities, given, given) / given.shape[1]
-        curve = products - means @ means.T / given.shape[1] + ridge * np.eye(len(given))
+        probabilities = _probabilities(scaled, weights)
+        means = np.einsum("nc,knc->kn", probabilities, scaled)
+        slope = (scaled[:, :, 0] - means).mean(axis=1) - ridge * weights
+        products = np.einsum("nc,knc,lnc->kl", probabilities, scaled, scaled) / scaled.shape[1]
+        curve = products - means @ means.T / scaled.shape[1] + ridge * np.eye(len(scaled))
         step = np.linalg.solve(curve, slope)
         # Far from the top a whole step leaps over it, and ever farther: it is halved until it climbs.
-        while (reached := _likelihood(given, weights + step, ridge)) < likelihood:
+        while (reached := _likelihood(scaled, weights + step, ridge)) < likelihood:
             step /= 2
             if np.abs(step).max() <= 1e-8:
                 break
         if np.abs(step).max() <= 1e-8:
             break
         weights, likelihood = weights + step, reached
-    found: np.ndarray = weights / spread
-    return found
+    return np.asarray(weights / spread)
 
 
-def _probabilities(given: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def _probabilities(scaled: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The softmax over candidates: (contexts, candidates)."""
-    logits = np.einsum("k,knc->nc", weights, given)
+    logits = np.einsum("k,knc->nc", weights, scaled)
     probabilities: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     return probabilities
 
 
-def _likelihood(given: np.ndarray, weights: np.ndarray, ridge: float) -> float:
+def _likelihood(scaled: np.ndarray, weights: np.ndarray, ridge: float) -> float:
     """What is climbed: the true replies' mean log-likelihood, less the ridge."""
-    logits = np.einsum("k,knc->nc", weights, given)
+    logits = np.einsum("k,knc->nc", weights, scaled)
     highest = logits.max(axis=1)
     sums = highest + np.log(np.exp(logits - highest[:, None]).sum(axis=1))
     return float((logits[:, 0] - sums).mean() - ridge * (weights @ weights) / 2)
