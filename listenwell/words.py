@@ -6,6 +6,7 @@ Some releases print "did n't" and "i 'm" (Penn Treebank style), some "don ' t" (
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ＇´`", "'"))
@@ -68,3 +69,40 @@ def _token() -> re.Pattern[str]:
     )
     letters = rf"[^\W_]+(?:[{marks}]+[^\W_]*)*"
     return re.compile(rf"{letters}(?:'{letters})*|\S[{marks}]*")
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text with white space between them."""
+    return frozenset(text.split())
+
+
+def spoken_words(text: str) -> tuple[str, ...]:
+    """The words of a text without punctuation."""
+    return tuple(word for word in words(text) if word[0].isalnum())
+
+
+def sentences(text: str) -> list[tuple[str, ...]]:
+    """The words of each sentence without punctuation; sentences without a word are left out."""
+    parts = (spoken_words(part) for part in _SENTENCE_END.split(text.strip()))
+    return [part for part in parts if part]
+
+
+def ngrams(tokens: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
+    """All runs of n words."""
+    return (tuple(tokens[start : start + n]) for start in range(len(tokens) - n + 1))
+
+
+def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
+    """The length of the longest run of words that both sequences hold."""
+    longest, previous = 0, [0] * (len(second) + 1)
+    for word in first:
+        current = [0] * (len(second) + 1)
+        for index, other in enumerate(second, start=1):
+            if word == other:
+                current[index] = previous[index - 1] + 1
+                longest = max(longest, current[index])
+        previous = current
+    return longest

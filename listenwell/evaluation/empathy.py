@@ -59,14 +59,16 @@ def measure_empathy(contexts: Sequence[Dialogue], replies: Sequence[str], reader
         replies: what the system said.
         readers: the annotators, with the three mechanisms.
     """
-    from listenwell.reranking.self_disclosure.unsupported import invented_rate
+    from listenwell.reranking.self_disclosure.unsupported import unsupported_disclosure_rate
 
     plain = [_plain(context) for context in contexts]
     read = read_pairs(plain, [normalized(reply) or reply for reply in replies], readers)
     levels = [factors.levels or (0, 0, 0) for factors in read]
     means = {name: sum(level[place] for level in levels) / len(levels) for place, name in enumerate(LEVELS)}
     personas = [_own_lines(context) for context in contexts]
-    return means | {"invented_life": invented_rate(replies, personas if any(personas) else None)}
+    return means | {
+        "invented_life": unsupported_disclosure_rate(replies, personas if any(personas) else None)
+    }
 
 
 def empathy_conditions(readers: Reads) -> dict[str, str]:

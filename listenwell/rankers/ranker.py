@@ -9,16 +9,17 @@ import numpy as np
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import CheckpointError
 from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
+from listenwell.pipeline import Rerank
 from listenwell.rankers.config import PRECISION
 from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import AUTO
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "ranker"
 READER = SHIPPED.parent / "reader"
-"""The cross-encoder that judges a speaker's candidates."""
+"""The pairwise cross-encoder."""
 
 
-class Ranker:
+class Ranker(Rerank):
     """Ranks replies to a dialogue; fills the listener's place *choose*.
 
     Args:
@@ -60,12 +61,12 @@ class Ranker:
         return found
 
     def rerank(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], target: Factors | None = None
     ) -> tuple[Candidate, ...]:
         """The candidates with this ranker's score beside those they have, the best first."""
         found = self.scores(dialogue, [candidate.text for candidate in candidates])
         scored = [
-            replace(candidate, scores=(*candidate.scores, (self.name, round(float(score), 4))))
+            replace(candidate, scores={**candidate.scores, self.name: round(float(score), 4)})
             for candidate, score in zip(candidates, found, strict=True)
         ]
         return tuple(scored[place] for place in np.argsort(-found, kind="stable"))

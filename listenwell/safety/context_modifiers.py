@@ -2,7 +2,6 @@
 
 import re
 
-from listenwell.reranking.self_disclosure.lexicon import word_set
 from listenwell.safety.patterns.base import (
     ABUSE,
     EMERGENCY,
@@ -12,6 +11,7 @@ from listenwell.safety.patterns.base import (
     SUICIDE,
     Pattern,
 )
+from listenwell.words import word_set
 
 NONE, CONCERN, CRISIS = LEVELS = ("none", "concern", "crisis")
 """How grave a message is: nothing, something to keep in mind, something to answer now."""

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from listenwell.reranking.self_disclosure.lexicon import word_set
 from listenwell.safety.spelling import DOUBLE, HIDDEN, LOOKALIKES, MEANT, NEAR, NOT_NEAR, SIGNS, SPELT_OUT
-from listenwell.words import expanded
+from listenwell.words import expanded, word_set
 
 _QUOTES = str.maketrans(dict.fromkeys("’‘ʼ＇´`", "'") | dict.fromkeys("“”„«»", '"'))
 _TOKEN = re.compile(

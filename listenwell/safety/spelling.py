@@ -3,7 +3,7 @@
 Data only; `normal` applies it. Every entry is one word as written and the words that are meant.
 """
 
-from listenwell.reranking.self_disclosure.lexicon import word_set
+from listenwell.words import word_set
 
 
 def table(text: str) -> dict[str, str]:

@@ -1,10 +1,6 @@
-"""Words that tell of a life, and those that only seem to: what `invented` looks for."""
+"""Word lists of the self-disclosure grammar: words that tell of a life, and those that only seem to."""
 
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text with blanks between them: lists of words are read more easily than tuples."""
-    return frozenset(text.split())
-
+from listenwell.words import word_set
 
 RELATIVES = word_set("""
     wife husband hubby spouse partner fiance fiancee fiancé fiancée boyfriend girlfriend bf gf ex exes
