@@ -153,39 +153,6 @@ class Annotator:
         found = probabilities(heard.logits("emotion"), "emotion", classifier.config.temperature("emotion"))
         return [_best(row, HEADS["emotion"], 5) for row in found]
 
-    def predict_replies(
-        self, dialogue: Dialogue, replies: Sequence[str]
-    ) -> list[dict[str, dict[str, float]]]:
-        """The label probabilities of replies to one dialogue, without rationales or factors.
-
-        Mechanisms are read after the turn that is answered, acts and expressed emotions from the reply alone.
-
-        Returns:
-            For each reply, head to label to probability, the likeliest label first.
-        """
-        turns = reversed(dialogue.turns)
-        answered = next((turn.text for turn in turns if turn.speaker != dialogue.listener), None)
-        predictions: list[dict[str, dict[str, float]]] = [{} for _ in replies]
-        for number, (classifier, vocabulary) in enumerate(self._classifiers):
-            views: dict[str, list[View]] = {UTTERANCE: [((reply, False),) for reply in replies]}
-            if answered is not None:
-                views[REPLY] = [((answered, False), (reply, True)) for reply in replies]
-            own = [name for name in self.heads if self._owner[name] == number]
-            heads = [name for name in own if HEADS[name].view in views]
-            asked = dict.fromkeys(HEADS[name].view for name in heads)
-            rows = {view: row for row, view in enumerate(dict.fromkeys(v for kind in asked for v in views[kind]))}
-            outputs = hear(classifier, encode_views(vocabulary, list(rows), classifier.config.limit))
-            for head in heads:
-                logits = outputs.logits(head, [rows[view] for view in views[HEADS[head].view]])
-                scores = probabilities(logits, head, classifier.config.temperature(head))
-                for prediction, row in zip(predictions, scores, strict=True):
-                    labels = HEADS[head].labels
-                    prediction[head] = {
-                        labels[int(index)]: round(float(row[index]), 4)
-                        for index in np.argsort(-row, kind="stable")
-                    }
-        return predictions
-
     def _hear(self, head: str, views: Sequence[View]) -> ClassifierOutput:
         if head not in self._owner:
             raise unknown_name("head", head, self.heads)

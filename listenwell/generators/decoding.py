@@ -167,7 +167,7 @@ class Row:
     finished: bool = False
     """A consumer ends the reply by setting this."""
     state_sum: np.ndarray | None = None
-    """The sum of its tokens' hidden states, where they are kept; the last one's is missing if it was cut there."""
+    """The sum of its tokens' hidden states, where they are kept; without the last one if it was cut there."""
     count: int = 0
     """How many tokens that sum holds."""
 

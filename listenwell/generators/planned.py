@@ -1,7 +1,7 @@
 """The planned generator: it predicts a plan as tokens, then generates the reply's text after them.
 
-A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers the
-reply, reading it explains the reply. Replies under several plans are generated in one batch that shares the
+A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers
+the reply, reading it explains the reply. Replies under several plans are generated in one batch that shares the
 dialogue's prefix cache.
 """
 
@@ -18,14 +18,13 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Capabilities, Generator, Prompt
 from listenwell.generators.beams import SharedPrefix
 from listenwell.generators.decoding import Decoding, Ending
-from listenwell.generators.generation import Generation, generate_rows
+from listenwell.generators.generation import Generation, generate_rows, tidy
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.prefix_cache import PrefixCache, Tokens
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.reward_model import RewardModel
-from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
 from listenwell.labels import EMOTIONS
 from listenwell.metrics import Perplexity, perplexity_of

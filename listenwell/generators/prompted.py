@@ -7,9 +7,9 @@ from pathlib import Path
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError
 from listenwell.generators.base import Generator
-from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.generation import generate_from_prompt
+from listenwell.generators.prompt_template import build_prompt
 from listenwell.pipeline import GeneratorOutput, OnText
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.engines import Engine, load_runtime

@@ -12,8 +12,8 @@ from pathlib import Path
 from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
-from listenwell.generators.chatml import END, build_prompt
 from listenwell.generators.decoding import Decoding
+from listenwell.generators.prompt_template import END, build_prompt
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.runtime.base import Runtime

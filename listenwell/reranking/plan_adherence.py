@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from listenwell.annotators.replies import read_replies
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.labels import LEVELS, MECHANISMS
 
@@ -21,8 +22,11 @@ def predict_candidates(
     predictions: list[Probabilities | None] = [None] * len(candidates)
     if planned:
         texts = [candidates[index].text for index in planned]
-        for index, prediction in zip(planned, annotator.predict_replies(dialogue, texts), strict=True):
-            predictions[index] = prediction
+        for index, turn in zip(planned, read_replies(annotator, dialogue, texts), strict=True):
+            predictions[index] = {
+                reading.head: {score.label: score.probability for score in reading.scores}
+                for reading in turn.readings
+            }
     return predictions
 
 

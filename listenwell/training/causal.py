@@ -15,7 +15,7 @@ import torch
 from listenwell.corpora import CORPORA, Reader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import RecipeError
-from listenwell.generators.chatml import role_of, turn_tokens
+from listenwell.generators.prompt_template import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
 from listenwell.metrics import Perplexity
 from listenwell.runtime.quiet import quiet_transformers

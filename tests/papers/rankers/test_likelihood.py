@@ -6,7 +6,7 @@ import pytest
 from listenwell import checkpoint
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import CheckpointError
-from listenwell.generators.chatml import build_prompt
+from listenwell.generators.prompt_template import build_prompt
 from listenwell.papers.rankers.ensemble import load_scorer
 from listenwell.papers.rankers.likelihood import PROMPT_TOKENS, REPLY_TOKENS, Likelihood
 from listenwell.runtime.torch_engine import TorchRuntime
