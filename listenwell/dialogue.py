@@ -21,9 +21,9 @@ from listenwell.labels import (
 from listenwell.serialization import ALWAYS, FrozenMapping, Record, frozen, pairs, strings
 
 SPEAKER = "speaker"
-"""Who is listened to, where a corpus gives no other name."""
+"""The person who is listened to, where a corpus gives no other name."""
 LISTENER = "listener"
-"""Who listens and replies, where a corpus gives no other name."""
+"""The one who replies, where a corpus gives no other name."""
 
 INSTRUCTION = "instruction"
 """The note of a dialogue that holds a system message which is not a persona."""
@@ -31,7 +31,7 @@ FIRST_PERSON = ("i ", "i'", "i’", "my ", "im ", "we ", "our ", "me ")
 """How the lines of a persona begin."""
 
 Notes = tuple[tuple[str, str], ...]
-"""What a corpus says beside the text, as sorted (name, value) pairs; a mapping is accepted and frozen."""
+"""What a corpus holds beside the text, as sorted (name, value) pairs; a mapping is accepted and frozen."""
 NOTHING: FrozenMapping[float] = FrozenMapping()
 Message = Mapping[str, str]
 """A chat message: {"role": "system" | "user" | "assistant", "content": text}."""
@@ -41,7 +41,7 @@ Message = Mapping[str, str]
 class Factors(Record):
     """What an utterance does and expresses; None means unknown.
 
-    As labels of a reply they are read from it, as a plan they are what a reply is meant to do:
+    As labels they describe a reply, as a plan they say what it should do:
     CoMAE's hierarchy CM → DA → EM (§3), with the user's emotion before it.
     """
 
@@ -178,7 +178,7 @@ class Dialogue(Record):
     listener: str = LISTENER
     """Whose replies are learned, ranked or generated."""
     situation: str | None = None
-    """What happened, in the speaker's own words, as written before the talk (EmpatheticDialogues)."""
+    """What happened, in the speaker's own words, written before the dialogue (EmpatheticDialogues)."""
     emotion: str | None = None
     """What the speaker felt: one of the 32 emotions."""
     notes: Notes = ()

@@ -1,7 +1,7 @@
 """The listener: understand → plan → generate → rerank → guard.
 
-Each stage is a Protocol of pipeline.py; a stage that is None is skipped. The order of the stages, seeds, timings
-and notices are here, everything else is in the stages.
+Each stage is a Protocol of pipeline.py; a stage that is None is skipped. The order of the stages, seeds,
+timings and notices are here, everything else is in the stages.
 """
 
 import secrets
@@ -157,8 +157,8 @@ class Listener:
         """Reply to one context, or to a list of them in one batch.
 
         Args:
-            context: the other person's text, a dialogue or a list of chat messages that end with it, or a list
-                of these; a batch gives a list of replies, each as it would be alone.
+            context: the other person's text, a dialogue or a list of chat messages that end with it; or a
+                list of these, which gives a list of replies, each as it would be alone.
             history: the dialogue before `context`, where that is a text.
             persona: sentences about the listener, in the first person.
             target: what the reply must do, such as Factors(act="questioning"); the rest is planned as usual.
@@ -207,7 +207,7 @@ class Listener:
         )
 
     def reply_batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """Reply to several dialogues with their own targets and seeds in one batch, each as it would be alone."""
+        """Reply to several dialogues, each with its own target and seed, in one batch."""
         for request in requests:
             _as_dialogue(request.dialogue, None, ())
         return self._answer(requests, None)

@@ -61,6 +61,7 @@ def switched_off(names: Sequence[str], parts: Mapping[str, str]) -> frozenset[st
 
 
 def load_reranker(off: frozenset[str], annotator: "Annotator | None") -> Rerank:
+    """The reranker without the features that are off."""
     from listenwell.reranking.config import RerankerConfig
     from listenwell.reranking.reranker import Reranker
 
@@ -68,6 +69,7 @@ def load_reranker(off: frozenset[str], annotator: "Annotator | None") -> Rerank:
 
 
 def load_guard(country: str | None) -> Guard:
+    """The shipped guard."""
     from listenwell.safety.guard import Guard as SafetyGuard
 
     return SafetyGuard.load(country)

@@ -1,4 +1,4 @@
-"""Which files of listenwell one reply passes through: `python scripts/reply_files.py ["I lost my job today."]`."""
+"""The files of listenwell that one reply passes through: `python scripts/reply_files.py [TEXT]`."""
 
 import sys
 from pathlib import Path

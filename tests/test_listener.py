@@ -5,7 +5,7 @@ import pytest
 from listenwell import Candidate, Dialogue, Factors, Listener, Persona, Reply, Turn, pipeline
 from listenwell.checkpoint import writing
 from listenwell.dialogue import Scored
-from listenwell.errors import WeightsError, InputError, UnknownNameError
+from listenwell.errors import InputError, UnknownNameError, WeightsError
 from listenwell.listener import MAX_CHARACTERS, Request
 from listenwell.pipeline import Assessment, GeneratorOutput, Verdict
 from listenwell.rankers.ranker import Ranker

@@ -1,8 +1,8 @@
 """The planned generator: it predicts a plan as tokens, then generates the reply's text after them.
 
 A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers
-the reply, reading it explains the reply. Replies under several plans are generated in one batch that shares the
-dialogue's prefix cache.
+the reply, reading it explains the reply. Replies under several plans are generated in one batch that shares
+the dialogue's prefix cache.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +63,7 @@ class PlannedConfig:
     others_penalty: float = 1.5
     """What a plan loses, in nats, for the act `others`: such replies often miss the point."""
     opposite_penalty: float = 1.5
-    """What it loses for an expressed emotion that contradicts the user's: joy at a loss, anger at a success."""
+    """What it loses for an expressed emotion that contradicts the user's, such as joy at a loss."""
     plan_beam: int = 16
     """How many of the likeliest pairs of mechanisms and act are extended by an expressed emotion; there are
     72. Fewer cost less time and memory, and the others are hardly ever drawn."""
@@ -243,7 +243,7 @@ class PlannedGenerator(Generator, Plan):
         ]
 
     def hidden_states_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
-        """The mean hidden states of replies under a plan, the reward model's input: (replies, width) float32."""
+        """The mean hidden states of replies under a plan, for the reward model: (replies, width) float32."""
         prompt = self._prompts([dialogue])[0].tokens
         prefix = self._prefix_cache.before(prompt, self._conditioning.soft_prompt, plan)
         # Without the end token: its state does not exist during generation.
@@ -266,7 +266,7 @@ class PlannedGenerator(Generator, Plan):
         return scored
 
     def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
-        """The probabilities of the first factor that `given` leaves open; see `Planner.factor_probabilities`."""
+        """The probabilities of the first factor that `given` leaves open."""
         return self._planner.factor_probabilities(self._read([dialogue])[1], given)
 
     def perplexity(
@@ -302,8 +302,10 @@ class PlannedGenerator(Generator, Plan):
             f", the others sampled at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
         )
         return {
-            "plans": f"{config.plans}: the best one{others}; {config.mechanism_bias:g} nats more for each mechanism, "
-            f"{config.interpretation_bias:g} besides for interpretation, {config.others_penalty:g} less for the act others, "
+            "plans": f"{config.plans}: the best one{others}; "
+            f"{config.mechanism_bias:g} nats more for each mechanism, "
+            f"{config.interpretation_bias:g} besides for interpretation, "
+            f"{config.others_penalty:g} less for the act others, "
             f"{config.opposite_penalty:g} less for an expressed emotion that contradicts the user's; "
             f"annotator weight {config.annotator_weight:g}",
             "text": "tidied: capitals, apostrophes, full stops" if config.tidy else "as generated",

@@ -1,8 +1,8 @@
-"""The prefix cache: the engine's states after dialogue, soft prompt and plan, so that nothing is encoded twice.
+"""The prefix cache: the engine's states after dialogue, soft prompt and plan; nothing is encoded twice.
 
-A soft prompt is a few trained embeddings that stand for no word (prompt tuning, Lester et al. 2021), learned from
-raters' preferences by DPO while the model's own weights stay as they are. It comes between dialogue and plan, and
-only where replies are generated: plans and the perplexity of human replies do not depend on it.
+A soft prompt is a few trained embeddings that stand for no word (prompt tuning, Lester et al. 2021), learned
+from raters' preferences by DPO while the model's own weights stay as they are. It comes between dialogue and
+plan, and only where replies are generated: plans and the perplexity of human replies do not depend on it.
 `training.soft_prompt` trains one.
 """
 
@@ -29,7 +29,7 @@ class PrefixCache:
         self._drafted: tuple[tuple[Tokens, ...], dict[tuple[int, Tokens], int], State] | None = None
 
     def read(self, prompts: tuple[Tokens, ...]) -> State:
-        """The state after each prompt, a row each; the last one is kept, since plan and generate need the same."""
+        """The state after each prompt, a row each; the last is kept, since plan and generate need the same."""
         last = self._last  # read once: another thread may replace it
         if last is None or last[0] != prompts:
             last = (prompts, self._runtime.prefill_many(prompts))

@@ -1,7 +1,7 @@
 """The prompt template: dialogues, plans and replies as one sequence of tokens, in ChatML.
 
-Special tokens are inserted by number; everything a person wrote is text between them. The system turn with the
-persona and the newest turn always stay, the oldest turns go first.
+Special tokens are inserted by number; everything a person wrote is text between them. The system turn with
+the persona and the newest turn always stay, the oldest turns go first.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Features from the annotators: whether replies follow their plans, and how much of each mechanism they show."""
+"""Features from the annotators: how far replies follow their plans, and their levels of each mechanism."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -216,7 +216,9 @@ def test_a_whole_listener_plans_speaks_and_is_steered(tiny_generator):
     assert reply.plan.act == "wishing" and is_whole(reply.plan)
     assert {candidate.plan.act for candidate in reply.candidates} == {"wishing"}
     assert reply == listener.reply("My dog died.", target=Factors(act="wishing"), seed=2) or reply.timings
-    plan_dropout = Listener.from_pretrained("planned", weights=tiny_generator, without=("understand", "plan", "rerank"))
+    plan_dropout = Listener.from_pretrained(
+        "planned", weights=tiny_generator, without=("understand", "plan", "rerank")
+    )
     assert plan_dropout.reply("My dog died.", seed=2).plan is None
 
 

@@ -1,8 +1,8 @@
-"""Unsupported self-disclosure: claims of a reply about the listener's own life that its persona does not hold.
+"""Unsupported self-disclosure: claims about the listener's own life that its persona does not hold.
 
-"My wife", "when i was in college", "the same happened to me": a model has lived none of that. Claims are found
-by a grammar of first-person phrases, so each can be shown. Feelings, tastes, opinions and wishes ("i would
-love to", "i hate spiders", "i can relate") are not claims.
+"My wife", "when i was in college", "the same happened to me": a model has lived none of that. Claims are
+found by a grammar of first-person phrases, so each can be shown. Feelings, tastes, opinions and wishes ("i
+would love to", "i hate spiders", "i can relate") are not claims.
 """
 
 import unicodedata
