@@ -19,7 +19,7 @@ Weights = Annotated[
 Pool = Annotated[
     str | None,
     typer.Option(
-        help="For --model retrieval, the replies to select from: a file, a corpus, or CORPUS:SPLIT."
+        help="For --model retrieval, replies to select from: a file, a corpus, or CORPUS:SPLIT."
     ),
 ]
 Candidates = Annotated[
@@ -47,8 +47,8 @@ Precision = Annotated[
 Without = Annotated[
     list[str] | None,
     typer.Option(
-        help="Switch a part off: understand, plan, rerank, guard, soft_prompt, or a reranking feature such as "
-        "brevity; repeatable."
+        help="Switch a part off: understand, plan, rerank, guard, soft_prompt, or a reranking feature "
+        "such as brevity; repeatable."
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]

@@ -86,8 +86,8 @@ class PlanTokens:
 
 
 def plan_of(example: Example) -> Factors | None:
-    """The plan of a human reply: the speaker's emotion by the corpus where it has one, otherwise the annotated
-    factors; None where a factor is missing."""
+    """The plan of a human reply: the corpus's emotion where it has one, otherwise the annotated factors; None
+    where a factor is missing."""
     read = example.reply.factors or Factors()
     plan = Factors(
         emotion=example.context.emotion or read.emotion,

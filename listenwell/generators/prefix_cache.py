@@ -29,7 +29,7 @@ class PrefixCache:
         self._drafted: tuple[tuple[Tokens, ...], dict[tuple[int, Tokens], int], State] | None = None
 
     def read(self, prompts: tuple[Tokens, ...]) -> State:
-        """The state after each prompt, a row each; the last is kept, since plan and generate need the same."""
+        """The state after each prompt, a row each; the last is kept, since two stages need the same."""
         last = self._last  # read once: another thread may replace it
         if last is None or last[0] != prompts:
             last = (prompts, self._runtime.prefill_many(prompts))

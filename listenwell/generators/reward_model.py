@@ -56,7 +56,7 @@ class RewardModel:
 
     @classmethod
     def of(cls, generator: Checkpoint, use_soft_prompt: bool = True) -> "RewardModel | None":
-        """The reward model of a generator, with its soft prompt or without: in its run's folder, or shipped."""
+        """A generator's reward model, with its soft prompt or without: in its run's folder, or shipped."""
         run = generator.folder.resolve().parent
         folders = (run / KIND, run / OLD_KIND, SHIPPED, SHIPPED_BASE)
         for folder in folders:
@@ -75,7 +75,7 @@ class RewardModel:
 
 
 def weights_of(generator: Checkpoint, use_soft_prompt: bool = True) -> str:
-    """The sha256 of a generator's trained weights: its adapter or whole model, and its soft prompt if used."""
+    """The sha256 of a generator's trained weights: adapter or whole model, and its soft prompt if used."""
     names = (ADAPTER, WHOLE, SOFT_PROMPT) if use_soft_prompt else (ADAPTER, WHOLE)
     return "+".join(generator.sums[name] for name in names if name in generator.sums)
 
