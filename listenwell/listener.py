@@ -25,7 +25,7 @@ from listenwell.loading import (
     switched_off,
     with_settings,
 )
-from listenwell.pipeline import Assessment, Generate, GeneratorOutput, Guard, OnText, Plan, Rerank, Understand
+from listenwell.pipeline import Generate, GeneratorOutput, Guard, OnText, Plan, Rerank, Understand
 from listenwell.recipe import read_recipe
 from listenwell.reranking.config import ANNOTATED
 from listenwell.streams import ReplyStream
@@ -230,8 +230,9 @@ class Listener:
                 emotions = self.understand.understand_batch(dialogues)
         with clock.measure("guard"):
             guard = self.guard
-            assessments = [guard.assess(dialogue) if guard else Assessment() for dialogue in dialogues]
-        rows = [row for row, assessment in enumerate(assessments) if assessment.verdict is None]
+            assessments = [guard.assess(dialogue) if guard else None for dialogue in dialogues]
+            fixed = [assessment.verdict if assessment else None for assessment in assessments]
+        rows = [row for row, verdict in enumerate(fixed) if verdict is None]
         # Text can only be streamed while it is generated if no later stage may replace it.
         is_final = self.rerank is None and self.guard is None
         proposed = self._propose(
@@ -244,7 +245,7 @@ class Listener:
         replies = list[Reply]()
         for row, request in enumerate(requests):
             output = outputs.get(row, GeneratorOutput(()))
-            verdict = assessments[row].verdict
+            verdict = fixed[row]
             with clock.measure("guard"):
                 if guard and verdict is None:
                     verdict = guard.select(request.dialogue, output.candidates, assessments[row])
@@ -257,7 +258,7 @@ class Listener:
                     emotion=emotions[row],
                     plan=selected.plan if selected else None,
                     candidates=output.candidates,
-                    safety=verdict.safety if verdict else None,
+                    safety=dict(verdict.safety) if verdict else None,
                     notices=tuple(dict.fromkeys(output.notices)),
                 )
             )

@@ -5,10 +5,10 @@ turn; a class that can do better overrides them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
-from listenwell.dialogue import Candidate, Dialogue, Factors, Scored
+from listenwell.dialogue import Candidate, Dialogue, Factors, Notes, Scored
 
 OnText = Callable[[str], None]
 """Is called with each chunk of a reply's text."""
@@ -97,18 +97,19 @@ class Verdict:
     """The guard's decision: the text of the reply, and why."""
 
     text: str
-    safety: Mapping[str, str] = field(default_factory=dict)
+    safety: Mapping[str, str] | Notes = ()
     """Notes for page and API, never what a person wrote: `safety.guard.NOTES` lists them."""
     candidate: Candidate | None = None
     """The candidate that was selected; None where the guard wrote the text itself."""
 
 
-@dataclass(frozen=True)
-class Assessment:
-    """What a guard found in a dialogue before anything is generated. Guards may extend it."""
+class Assessment(Protocol):
+    """What a guard found in a dialogue before anything is generated; each guard has its own type."""
 
-    verdict: Verdict | None = None
-    """A fixed reply that makes generation unnecessary, such as in a crisis; None to go on."""
+    @property
+    def verdict(self) -> Verdict | None:
+        """A fixed reply that makes generation unnecessary, such as in a crisis; None to go on."""
+        ...
 
 
 class Guard(Protocol):
@@ -118,6 +119,11 @@ class Guard(Protocol):
         """What the dialogue holds; computed once a reply."""
         ...
 
-    def select(self, dialogue: Dialogue, candidates: Sequence[Candidate], assessment: Assessment) -> Verdict:
+    def select(
+        self,
+        dialogue: Dialogue,
+        candidates: Sequence[Candidate],
+        assessment: Any,  # noqa: ANN401 - the guard's own type, as `assess` returned it
+    ) -> Verdict:
         """The first candidate that may be given, or another text instead."""
         ...

@@ -7,7 +7,7 @@ from listenwell.checkpoint import writing
 from listenwell.dialogue import Scored
 from listenwell.errors import InputError, UnknownNameError, WeightsError
 from listenwell.listener import MAX_CHARACTERS, Request
-from listenwell.pipeline import Assessment, GeneratorOutput, Verdict
+from listenwell.pipeline import GeneratorOutput, Verdict
 from listenwell.rankers.ranker import Ranker
 from listenwell.reranking.reranker import Reranker
 from tests.rankers.tiny_rankers import ship_tiny
@@ -47,7 +47,12 @@ class ChooseLast(pipeline.Rerank):
         return tuple(replace(c, scores={"position": float(i)}) for i, c in enumerate(reversed(candidates)))
 
 
-class Guard:
+@dataclass
+class Assessment:
+    verdict: Verdict | None = None
+
+
+class Guard(pipeline.Guard):
     """Drops replies that ask; stops at the word help."""
 
     def assess(self, dialogue):

@@ -153,9 +153,9 @@ def search(
         if parents != list(range(rows)):
             state = runtime.pick(state, parents)
         state = runtime.step(state, [[beam.tokens[-1]] for beam in going_on])
-        rows = {id(beam): row for row, beam in enumerate(going_on)}
+        row_of = {id(beam): row for row, beam in enumerate(going_on)}
         for group in chain.from_iterable(searches):
-            group.beams = [replace(beam, row=rows[id(beam)]) for beam in group.beams]
+            group.beams = [replace(beam, row=row_of[id(beam)]) for beam in group.beams]
         rows = len(going_on)
     return [_ranked(groups) or [Beam(row)] for row, groups in enumerate(searches)]
 

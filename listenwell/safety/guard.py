@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from listenwell.dialogue import Candidate, Dialogue
-from listenwell.pipeline import Assessment, Verdict
+from listenwell.pipeline import Verdict
 from listenwell.safety.answers import answer, fallback, given_before
 from listenwell.safety.context_modifiers import CRISIS, NONE
 from listenwell.safety.crisis import Detector, Finding, said_last
@@ -33,10 +33,11 @@ NOTES = {
 
 
 @dataclass(frozen=True)
-class CrisisAssessment(Assessment):
-    """An assessment with the finding behind it."""
+class CrisisAssessment:
+    """The result of crisis detection on the last message."""
 
-    finding: Finding | None = None
+    finding: Finding
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,11 @@ class Guard:
     def assess(self, dialogue: Dialogue) -> "CrisisAssessment":
         """What the last message holds, and the fixed answer to a crisis or to the question who is there."""
         finding = self.find(dialogue)
-        return CrisisAssessment(self._answered(dialogue, finding), finding)
+        return CrisisAssessment(finding, self._answered(dialogue, finding))
 
-    def select(self, dialogue: Dialogue, candidates: Sequence[Candidate], assessment: Assessment) -> Verdict:
+    def select(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], assessment: CrisisAssessment
+    ) -> Verdict:
         """The first candidate that may be given, or a safe reply; the fixed answer where there is one.
 
         Args:
@@ -74,8 +77,7 @@ class Guard:
         """
         if assessment.verdict is not None:
             return assessment.verdict
-        finding = assessment.finding if isinstance(assessment, CrisisAssessment) else None
-        finding = finding or self.find(dialogue)
+        finding = assessment.finding
         notes = self._notes(finding)
         reasons: Counter[str] = Counter()
         for dropped, candidate in enumerate(candidates):

@@ -202,7 +202,7 @@ def test_unknown_acts_and_tones_are_read_once_and_known_ones_stay(tiny_llama):
     heard = Dialogue((replace(generic_question.turns[0], factors=Factors(act="agreeing", tone="fear")),))
     assert comae.factor_probabilities(heard, Factors())["act"] == pytest.approx(before["act"])
     deaf = generator(tiny_llama, ComaeSettings(annotate=False, decoding=SHORT))
-    assert deaf.probabilities(generic_question, Factors())["act"] != pytest.approx(before["act"])
+    assert deaf.factor_probabilities(generic_question, Factors())["act"] != pytest.approx(before["act"])
     vanilla = generator(tiny_llama, factors=("mechanisms",))
     vanilla.__dict__["_annotator"] = None  # never asked: this model is told neither
     vanilla.generate(generic_question, None, 1)
