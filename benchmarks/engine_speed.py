@@ -29,7 +29,7 @@ import numpy as np
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Example
 from listenwell.files import written_whole
-from listenwell.generators.chatml import END, build_prompt
+from listenwell.generators.prompt_template import END, build_prompt
 from listenwell.results.store import environment
 from listenwell.runtime.weights import find_weights
 

@@ -114,7 +114,7 @@ def prompts(vocabulary: Any, plan: Sequence[str], count: int) -> list[list[int]]
     """Talks as a generator reads them, with a plan where it knows plans."""
     from reply_speed import TALKS, dialogue_of
 
-    from listenwell.generators.chatml import build_prompt
+    from listenwell.generators.prompt_template import build_prompt
 
     decided = [vocabulary.special(token) for token in plan]
     talks = (dialogue_of(texts) for texts in reversed(TALKS[-count:]))

@@ -86,6 +86,12 @@ def open_checkpoint(folder: Path, kind: str | None = None) -> Checkpoint:
     return Checkpoint(folder, actual_kind, sums)
 
 
+def kind_of(folder: Path) -> str:
+    """The kind of a checkpoint by its manifest alone; its files are not checked."""
+    kind = str(_manifest(folder)["kind"])
+    return OLD_KINDS.get(kind, kind)
+
+
 def find_checkpoint(folder: Path) -> Path:
     """The checkpoint that a folder is, or a training run's best one; the folder itself where neither is."""
     for candidate in (folder, folder / BEST):

@@ -4,7 +4,7 @@ All types are frozen and validated when they are made, compare by value, pickle 
 to JSON and back without loss for any Unicode text, NUL and lone surrogates included.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from listenwell.errors import InputError
@@ -18,22 +18,30 @@ from listenwell.labels import (
     LabelSet,
     expresses,
 )
-from listenwell.serialization import ALWAYS, Record, pairs, strings
+from listenwell.serialization import ALWAYS, FrozenMapping, Record, frozen, pairs, strings
 
 SPEAKER = "speaker"
-"""Who is listened to, where a corpus gives no other name."""
+"""The person who is listened to, where a corpus gives no other name."""
 LISTENER = "listener"
-"""Who listens and replies, where a corpus gives no other name."""
+"""The one who replies, where a corpus gives no other name."""
+
+INSTRUCTION = "instruction"
+"""The note of a dialogue that holds a system message which is not a persona."""
+FIRST_PERSON = ("i ", "i'", "i’", "my ", "im ", "we ", "our ", "me ")
+"""How the lines of a persona begin."""
 
 Notes = tuple[tuple[str, str], ...]
-"""What a corpus says beside the text, as sorted (name, value) pairs; a mapping is accepted and frozen."""
+"""What a corpus holds beside the text, as sorted (name, value) pairs; a mapping is accepted and frozen."""
+NOTHING: FrozenMapping[float] = FrozenMapping()
+Message = Mapping[str, str]
+"""A chat message: {"role": "system" | "user" | "assistant", "content": text}."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factors(Record):
     """What an utterance does and expresses; None means unknown.
 
-    As labels of a reply they are read from it, as a plan they are what a reply is meant to do:
+    As labels they describe a reply, as a plan they say what it should do:
     CoMAE's hierarchy CM → DA → EM (§3), with the user's emotion before it.
     """
 
@@ -91,11 +99,11 @@ class Scored(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading(Record):
-    """What one annotator makes of a turn."""
+class Prediction(Record):
+    """The output of one annotator head for a turn."""
 
     head: str
-    """The annotator's name, such as "act"; `annotators.heads.HEADS` lists them."""
+    """The head's name, such as "act"; `annotators.heads.HEADS` lists them."""
     scores: tuple[Scored, ...]
     """Labels with calibrated probabilities, the most likely first."""
     words: tuple[str, ...] = ()
@@ -103,15 +111,19 @@ class Reading(Record):
 
     def __post_init__(self) -> None:
         if type(self.head) is not str or not self.head:
-            raise InputError(f"A reading needs a head's name, not {self.head!r}.", "Name what was read.")
+            raise InputError(f"A prediction needs a head's name, not {self.head!r}.", "Name the head.")
         if not self.scores:
-            raise InputError(f"The reading {self.head!r} has no scores.", "Give it at least one.")
+            raise InputError(f"The prediction {self.head!r} has no scores.", "Give it at least one.")
         for score in self.scores:
             if not 0 <= score.probability <= 1:  # NaN is none either
                 raise InputError(
-                    f"The reading {self.head!r} has the probability {score.probability}.",
+                    f"The prediction {self.head!r} has the probability {score.probability}.",
                     "Give numbers from 0 to 1.",
                 )
+
+
+Reading = Prediction
+"""The name in earlier releases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +134,8 @@ class Turn(Record):
     text: str
     factors: Factors | None = None
     notes: Notes = ()
-    readings: tuple[Reading, ...] = ()
-    """What the annotators make of it, with probabilities; `factors` holds what follows from them."""
+    readings: tuple[Prediction, ...] = ()
+    """The annotators' predictions; `factors` holds the labels that follow from them."""
 
     def __post_init__(self) -> None:
         # Readers make one of these for every line of a corpus: the common case is two quick tests.
@@ -138,8 +150,8 @@ class Turn(Record):
         """The corpus's note of that name, if there is one."""
         return dict(self.notes).get(name)
 
-    def reading(self, head: str) -> Reading | None:
-        """What one annotator made of it, if it was asked."""
+    def reading(self, head: str) -> Prediction | None:
+        """The prediction of one head, if there is one."""
         return next((reading for reading in self.readings if reading.head == head), None)
 
 
@@ -166,7 +178,7 @@ class Dialogue(Record):
     listener: str = LISTENER
     """Whose replies are learned, ranked or generated."""
     situation: str | None = None
-    """What happened, in the speaker's own words, as written before the talk (EmpatheticDialogues)."""
+    """What happened, in the speaker's own words, written before the dialogue (EmpatheticDialogues)."""
     emotion: str | None = None
     """What the speaker felt: one of the 32 emotions."""
     notes: Notes = ()
@@ -186,6 +198,49 @@ class Dialogue(Record):
             if len(set(names)) != len(names):
                 raise InputError(f"The dialogue {self.id!r} has two personas of one person.", "Join them.")
 
+    @classmethod
+    def from_messages(cls, messages: Sequence[Message], persona: Sequence[str] = ()) -> "Dialogue":
+        """A dialogue from chat messages; user is the speaker, assistant the listener.
+
+        A system message whose lines are all written in the first person is the listener's persona; any other
+        one is kept as the note `instruction`.
+
+        Args:
+            messages: dicts with "role" and "content".
+            persona: more sentences about the listener, in the first person.
+        """
+        turns, lines, instructions = list[Turn](), list[str](), list[str]()
+        for message in messages:
+            if not isinstance(message, Mapping) or not {"role", "content"} <= set(message):
+                raise InputError(
+                    "A message lacks its role or content.", 'Give {"role": ..., "content": ...}.'
+                )
+            role, content = message["role"], message["content"]
+            if role in ROLES:
+                turns.append(Turn(ROLES[role], content))
+            elif role != "system":
+                raise InputError(f"A message has the role {role!r}.", "Use system, user or assistant.")
+            elif is_persona(content):
+                lines += [line.strip() for line in content.splitlines() if line.strip()]
+            elif content.strip():
+                instructions.append(content.strip())
+        lines += persona
+        return cls(
+            tuple(turns),
+            personas=(Persona(LISTENER, tuple(lines)),) if lines else (),
+            notes=((INSTRUCTION, "\n".join(instructions)),) if instructions else (),
+        )
+
+    def to_messages(self) -> list[dict[str, str]]:
+        """The dialogue as chat messages: everyone but the listener is the user."""
+        persona = self.persona_of(self.listener)
+        system = ["\n".join(persona.lines) if persona else None, self.note(INSTRUCTION)]
+        messages = [{"role": "system", "content": text} for text in system if text]
+        for turn in self.turns:
+            role = "assistant" if turn.speaker == self.listener else "user"
+            messages.append({"role": role, "content": turn.text})
+        return messages
+
     def persona_of(self, speaker: str) -> Persona | None:
         """What is known of one of the people, if anything is."""
         return next((persona for persona in self.personas if persona.speaker == speaker), None)
@@ -204,6 +259,16 @@ class Dialogue(Record):
             reply = self.turns[position]
             if everyone or reply.speaker == self.listener:
                 yield Example(replace(self, turns=self.turns[:position], listener=reply.speaker), reply)
+
+
+ROLES = {"user": SPEAKER, "assistant": LISTENER}
+"""Who says a chat message of each role."""
+
+
+def is_persona(text: str) -> bool:
+    """Whether every line of a system message is a sentence in the first person, as a persona's lines are."""
+    lines = [line.strip().casefold() for line in text.splitlines() if line.strip()]
+    return bool(lines) and all(line.startswith(FIRST_PERSON) for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,36 +296,38 @@ class LabelledText(Record):
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Record):
-    """Something the listener could say, the plan behind it and how each judge scored it."""
+    """A reply the listener could give, the plan behind it and its scores by feature."""
 
     text: str
     plan: Factors | None = None
-    scores: tuple[tuple[str, float], ...] = ()
+    scores: Mapping[str, float] = NOTHING
+    """Also accepted as (name, value) pairs."""
 
     def __post_init__(self) -> None:
-        if self.scores != ():
-            object.__setattr__(self, "scores", pairs("scores", self.scores, float))
+        object.__setattr__(self, "scores", frozen("scores", self.scores, float))
 
 
 @dataclass(frozen=True, slots=True)
 class Reply(Record):
-    """What the listener says, with everything it knows about why."""
+    """What the listener replies, and how it came to it."""
 
     text: str = field(metadata={"key": "reply"})
     model: str
     seed: int
     emotion: tuple[Scored, ...] | None = field(default=None, metadata=ALWAYS)
-    """What it heard, the most likely first."""
+    """What the other person feels, the most likely first."""
     plan: Factors | None = field(default=None, metadata=ALWAYS)
-    """What it meant to do."""
+    """What the reply was planned to do."""
     candidates: tuple[Candidate, ...] = field(default=(), metadata=ALWAYS)
-    """What else it could have said; the chosen one is among them."""
-    safety: Notes | None = field(default=None, metadata=ALWAYS)
-    timings: tuple[tuple[str, float], ...] = field(default=(), metadata=ALWAYS)
-    """Seconds by part."""
+    """All replies that were considered, the best first."""
+    safety: Mapping[str, str] | None = field(default=None, metadata=ALWAYS)
+    """The guard's notes; see `safety.guard.NOTES`."""
+    timings: Mapping[str, float] = field(default=NOTHING, metadata=ALWAYS)
+    """Seconds by pipeline stage."""
     notices: tuple[str, ...] = ()
     """What the user should know, such as that a long text was cut."""
 
     def __post_init__(self) -> None:
-        if self.timings != ():
-            object.__setattr__(self, "timings", pairs("timings", self.timings, float))
+        object.__setattr__(self, "timings", frozen("timings", self.timings, float))
+        if self.safety is not None:
+            object.__setattr__(self, "safety", frozen("safety", self.safety, str))

@@ -1,79 +1,129 @@
-"""The listener's places: what it asks of whoever understands, plans, speaks, chooses and guards.
+"""The stages of the pipeline: understand → plan → generate → rerank → guard.
 
-Any object with the method fills a place. Where one can answer for several dialogues at once (`plan_many`,
-`speak_many`, `understand_many`), a batch of them is asked so.
+Each stage is a Protocol. A class that inherits from it gets the batch methods, which call the single ones in
+turn; a class that can do better overrides them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Notes, Scored
-from listenwell.generators.base import GeneratorOutput
+
+OnText = Callable[[str], None]
+"""Is called with each chunk of a reply's text."""
+Emotions = Sequence[Scored]
+PlanRequest = tuple[Dialogue, Emotions | None, Factors, int]
+"""Dialogue, its emotions (None where the stage understand is off), the target, the seed."""
+GenerateRequest = tuple[Dialogue, Sequence[Factors], int]
+"""Dialogue, its plans (none for a reply without one), the seed."""
+
+
+@dataclass(frozen=True)
+class GeneratorOutput:
+    """The candidates a generator proposes, and what the user should know about them."""
+
+    candidates: tuple[Candidate, ...]
+    notices: tuple[str, ...] = ()
 
 
 class Understand(Protocol):
-    """ClassifierBackend what the other person feels."""
+    """Predicts what the other person feels."""
 
     def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
         """Emotions with probabilities, the most likely first."""
         ...
 
+    def understand_batch(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...]]:
+        """`understand` for several dialogues."""
+        return [self.understand(dialogue) for dialogue in dialogues]
 
+
+@runtime_checkable
 class Plan(Protocol):
-    """Decides what replies should do before any is worded."""
+    """Decides what a reply should do before its text is generated."""
 
     def plan(
-        self, dialogue: Dialogue, emotion: tuple[Scored, ...] | None, want: Factors, seed: int
+        self, dialogue: Dialogue, emotion: Emotions | None, target: Factors, seed: int
     ) -> tuple[Factors, ...]:
-        """One plan or several to try, the likeliest first; all have the parts that are wanted."""
+        """One plan or several, the likeliest first; every plan holds the target."""
         ...
+
+    def plan_batch(self, requests: Sequence[PlanRequest]) -> list[tuple[Factors, ...]]:
+        """`plan` for several dialogues."""
+        return [self.plan(*request) for request in requests]
 
 
 class Generate(Protocol):
-    """Words replies."""
+    """Generates the text of replies."""
 
     name: str
 
     def generate(
-        self,
-        dialogue: Dialogue,
-        plans: Sequence[Factors],
-        seed: int,
-        on_text: Callable[[str], None] | None = None,
+        self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
-        """Replies under several plans, or under none; `on_text` hears the first of them as it is made."""
+        """Candidates under several plans, or without one; `on_text` gets the first of them in chunks."""
         ...
+
+    def generate_batch(
+        self, requests: Sequence[GenerateRequest], on_text: OnText | None = None
+    ) -> list[GeneratorOutput]:
+        """`generate` for several dialogues; `on_text` gets the first candidate of the first one."""
+        return [
+            self.generate(*request, None if number else on_text) for number, request in enumerate(requests)
+        ]
+
+    def retry_batch(self, requests: Sequence[GenerateRequest]) -> list[GeneratorOutput]:
+        """More candidates, generated in another way, where the best ones miss their target; or none."""
+        return [GeneratorOutput(()) for _ in requests]
 
 
 class Rerank(Protocol):
-    """Picks among the replies that were proposed."""
+    """Orders the candidates."""
 
     def rerank(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], target: Factors | None = None
     ) -> tuple[Candidate, ...]:
-        """The candidates with their scores, the best first; `want` is what a reply was asked to do."""
+        """The candidates with their scores, the best first; `target` is what the caller asked for."""
         ...
+
+    def misses_target(self, ranked: Sequence[Candidate], target: Factors | None) -> bool:
+        """Whether the first candidate does not do what the caller asked for, so that a retry is worth it."""
+        return False
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guard says: the text that may be said, and why."""
+    """The guard's decision: the text of the reply, and why."""
 
     text: str
-    safety: Notes = ()
-    """Names and values for page and API, never what a person wrote: `safety.guard.NOTES` lists them."""
+    safety: Mapping[str, str] | Notes = ()
+    """Notes for page and API, never what a person wrote: `safety.guard.NOTES` lists them."""
     candidate: Candidate | None = None
-    """The reply that may be said; None where none of them may, or where nothing should be generated."""
+    """The candidate that was selected; None where the guard wrote the text itself."""
+
+
+class Assessment(Protocol):
+    """What a guard found in a dialogue before anything is generated; each guard has its own type."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """A fixed reply that makes generation unnecessary, such as in a crisis; None to go on."""
+        ...
 
 
 class Guard(Protocol):
-    """Has the first word and the last: whether a reply should be made, and which may be said."""
+    """Decides whether a reply is generated at all, and which candidate is given."""
 
-    def check(self, dialogue: Dialogue) -> Verdict | None:
-        """What to say instead of anything generated, such as in a crisis; None to go on."""
+    def assess(self, dialogue: Dialogue) -> Assessment:
+        """What the dialogue holds; computed once a reply."""
         ...
 
-    def guard(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> Verdict:
-        """The first of the replies that may be said, or another text in their place."""
+    def select(
+        self,
+        dialogue: Dialogue,
+        candidates: Sequence[Candidate],
+        assessment: Any,  # noqa: ANN401 - the guard's own type, as `assess` returned it
+    ) -> Verdict:
+        """The first candidate that may be given, or another text instead."""
         ...

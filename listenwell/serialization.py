@@ -1,7 +1,7 @@
 """Dataclasses to JSON and back, driven by their annotations: the same rules for dialogues and recipes.
 
 Supported field types: str, int, float, bool, Path, other dataclasses, `X | None`, `tuple[X, ...]`,
-`tuple[X, Y]`, and `tuple[tuple[str, X], ...]`, which is a JSON object.
+`tuple[X, Y]`, and two that are JSON objects: `Mapping[str, X]` and `tuple[tuple[str, X], ...]`.
 """
 
 import json
@@ -19,6 +19,7 @@ Json: TypeAlias = Any
 
 T = TypeVar("T")
 V = TypeVar("V", str, float)
+W = TypeVar("W")
 
 ALWAYS = {"always": True}
 """Field metadata: write the field even where it has its default value."""
@@ -55,6 +56,37 @@ def dumps(data: Json) -> str:
 def indented(data: Json) -> str:
     """JSON with a line for each value, for files that people read."""
     return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+
+
+class FrozenMapping(Mapping[str, W]):
+    """A mapping that cannot be changed, sorted by name: it compares by value, hashes and pickles."""
+
+    __slots__ = ("_values",)
+    _values: dict[str, W]
+
+    def __init__(self, values: Mapping[str, W] | Iterable[tuple[str, W]] = ()) -> None:
+        object.__setattr__(self, "_values", dict(sorted(dict(values).items())))
+
+    def __getitem__(self, name: str) -> W:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("This mapping is frozen.")
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, W]]]:
+        return type(self), (self._values,)
 
 
 class Record:
@@ -176,8 +208,8 @@ def _value(hint: Any, value: Json, error: type[ListenwellError], where: str) -> 
         if value is None and type(None) in arguments:
             return None
         return _value(next(a for a in arguments if a is not type(None)), value, error, where)
-    if _is_pairs(hint) and isinstance(value, Mapping):
-        item = get_args(arguments[0])[1]
+    if _is_object(hint) and isinstance(value, Mapping):
+        item = arguments[1] if origin is Mapping else get_args(arguments[0])[1]
         return tuple((str(key), _value(item, value[key], error, f"{where}.{key}")) for key in value)
     if origin is tuple and isinstance(value, list | tuple):
         if len(arguments) == 2 and arguments[1] is Ellipsis:
@@ -211,11 +243,13 @@ def _layout(cls: Any) -> tuple[tuple[Field[Any], str, Any, bool], ...]:  # noqa:
 
 
 @cache
-def _is_pairs(hint: Any) -> bool:  # noqa: ANN401
-    """Whether a type is tuple[tuple[str, X], ...], or that or None."""
+def _is_object(hint: Any) -> bool:  # noqa: ANN401
+    """Whether a type is Mapping[str, X] or tuple[tuple[str, X], ...], or one of these or None."""
     if get_origin(hint) in (Union, types.UnionType):
-        return any(_is_pairs(argument) for argument in get_args(hint))
+        return any(_is_object(argument) for argument in get_args(hint))
     arguments = get_args(hint)
+    if get_origin(hint) is Mapping:
+        return True
     if get_origin(hint) is not tuple or len(arguments) != 2 or arguments[1] is not Ellipsis:
         return False
     return get_origin(arguments[0]) is tuple and get_args(arguments[0])[0] is str
@@ -256,6 +290,11 @@ def strings(what: str, values: Iterable[str]) -> tuple[str, ...]:
         if type(value) is not str or not value or value.isspace():
             raise InputError(f"The {what} hold {value!r}, which is no text.", "Leave empty ones out.")
     return result
+
+
+def frozen(what: str, values: Mapping[str, V] | Iterable[tuple[str, V]], kind: type[V]) -> FrozenMapping[V]:
+    """A frozen mapping from a mapping or from pairs, after a check of names and values."""
+    return values if type(values) is FrozenMapping else FrozenMapping(pairs(what, values, kind))
 
 
 def pairs(

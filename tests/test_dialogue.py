@@ -231,3 +231,39 @@ def test_a_reply_shows_all_parts_and_notices_only_where_there_are_any():
 def test_what_does_not_fit_is_named(line, message):
     with pytest.raises(InputError, match=message):
         Dialogue.from_json(line)
+
+
+def test_messages_become_a_dialogue_and_back():
+    messages = [
+        {"role": "system", "content": "I have a dog.\nMy name is Kim."},
+        {"role": "system", "content": "Answer in one sentence."},
+        {"role": "user", "content": "Hello."},
+        {"role": "assistant", "content": "Hi!"},
+        {"role": "user", "content": "I lost my job."},
+    ]
+    dialogue = Dialogue.from_messages(messages)
+    assert [turn.speaker for turn in dialogue.turns] == ["speaker", "listener", "speaker"]
+    assert dialogue.persona_of("listener").lines == ("I have a dog.", "My name is Kim.")
+    assert dialogue.note("instruction") == "Answer in one sentence."
+    assert dialogue.to_messages() == messages
+    assert Dialogue.from_messages(dialogue.to_messages()) == dialogue
+    more = Dialogue.from_messages(messages, persona=["I like tea."])
+    assert more.persona_of("listener").lines[-1] == "I like tea."
+    for wrong in ([{"role": "user"}], [{"role": "tool", "content": "x"}], ["hello"]):
+        with pytest.raises(InputError, match="message"):
+            Dialogue.from_messages(wrong)
+
+
+def test_scores_are_a_frozen_mapping():
+    candidate = Candidate("Hi.", scores=(("b", 2.0), ("a", 1.0)))
+    assert candidate.scores == {"a": 1.0, "b": 2.0} and candidate.scores["b"] == 2.0
+    assert dict(candidate.scores) == {"a": 1.0, "b": 2.0} and list(candidate.scores) == ["a", "b"]
+    assert candidate == Candidate("Hi.", scores={"a": 1.0, "b": 2.0})
+    assert pickle.loads(pickle.dumps(candidate)) == candidate
+    assert candidate.to_dict() == {"text": "Hi.", "scores": {"a": 1.0, "b": 2.0}}
+    with pytest.raises(TypeError):
+        candidate.scores["a"] = 3.0
+    with pytest.raises(AttributeError):
+        candidate.scores._values = {}
+    with pytest.raises(InputError, match="scores"):
+        Candidate("Hi.", scores={"a": "high"})

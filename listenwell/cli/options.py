@@ -1,4 +1,4 @@
-"""Options that several commands share, each described once."""
+"""Options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,27 +8,29 @@ import typer
 Model = Annotated[
     str,
     typer.Option(
-        help="Who answers: planned, prompted, retrieval (from a --pool), or comae or vanilla with --weights."
+        help="The model: planned, prompted, retrieval (with --pool), or comae or vanilla (with --weights)."
     ),
 ]
 Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
 Weights = Annotated[
     Path | None,
-    typer.Option(help="Your own folder with weights: a base model's, a .gguf file, or a trained checkpoint."),
+    typer.Option(help="Your own weights: a base model's folder, a .gguf file, or a trained checkpoint."),
 ]
 Pool = Annotated[
     str | None,
-    typer.Option(help="With --model retrieval, replies to choose from: a file, a corpus, or CORPUS:SPLIT."),
+    typer.Option(
+        help="For --model retrieval, replies to select from: a file, a corpus, or CORPUS:SPLIT."
+    ),
 ]
 Candidates = Annotated[
     int | None,
-    typer.Option(min=1, help="How many replies to propose; of several, the listener's judges choose."),
+    typer.Option(min=1, help="How many replies to generate; several are reranked."),
 ]
 Plans = Annotated[
-    int | None, typer.Option(min=1, help="With the model planned: how many different plans to word.")
+    int | None, typer.Option(min=1, help="For the model planned: how many different plans to try.")
 ]
 Emotion = Annotated[
-    str | None, typer.Option(help="Take the person to feel this, such as sad, whatever was heard.")
+    str | None, typer.Option(help="The other person's emotion, such as sad, instead of the predicted one.")
 ]
 Mechanisms = Annotated[
     list[str] | None,
@@ -37,15 +39,16 @@ Mechanisms = Annotated[
         help="Steer: emotional_reaction (ER), interpretation (IP), exploration (EX), or none; repeatable.",
     ),
 ]
-Act = Annotated[str | None, typer.Option(help="Steer: what the reply does, such as questioning.")]
-Tone = Annotated[str | None, typer.Option(help="Steer: the emotion it expresses, such as caring.")]
+Act = Annotated[str | None, typer.Option(help="Steer: the reply's dialogue act, such as questioning.")]
+Tone = Annotated[str | None, typer.Option(help="Steer: the emotion the reply expresses, such as caring.")]
 Precision = Annotated[
-    str | None, typer.Option(help="int8 (the default), or fp32: exact, at twice the time and memory.")
+    str | None, typer.Option(help="int8 (the default), or fp32: exact, with twice the time and memory.")
 ]
 Without = Annotated[
     list[str] | None,
     typer.Option(
-        help="Switch a part off: understand, plan, choose, voice, or a judge such as reader; repeatable."
+        help="Switch a part off: understand, plan, rerank, guard, soft_prompt, or a reranking feature "
+        "such as brevity; repeatable."
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]

@@ -22,3 +22,17 @@ CORPORA: Registry[type[CorpusLoader]] = Registry(
         "jsonl": "listenwell.corpora.own:OwnJsonl",
     },
 )
+
+
+def load_corpus(name_or_path: str | Path, split: str = "train") -> Iterator[Dialogue]:
+    """The dialogues of a corpus.
+
+    Args:
+        name_or_path: a name of CORPORA, or a JSONL file of dialogues (or a folder with a file for each split).
+        split: train, valid or test; a file of your own holds all its dialogues in one split.
+    """
+    path = Path(name_or_path)
+    is_own = str(name_or_path) not in CORPORA and path.exists()
+    reader = CORPORA.load("jsonl")(path) if is_own else CORPORA.load(str(name_or_path))()
+    items = reader.read("all" if is_own and path.is_file() else split)
+    return (item for item in items if isinstance(item, Dialogue))

@@ -30,8 +30,8 @@ def write_gguf(model: Merged, file: Path, name: str) -> None:
     import gguf
 
     with disk_errors(file), TemporaryDirectory(dir=file.resolve().parent, prefix=".export.") as aside:
-        made = Path(aside) / file.name
-        writer = gguf.GGUFWriter(made, "llama")
+        partial = Path(aside) / file.name
+        writer = gguf.GGUFWriter(partial, "llama")
         _describe(writer, model.config, name)
         _add_vocabulary(writer, model)
         with progress("writing", len(model.weights), "tensors") as advance:
@@ -43,7 +43,7 @@ def write_gguf(model: Merged, file: Path, name: str) -> None:
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        made.replace(file)
+        partial.replace(file)
 
 
 def _describe(writer: Any, config: dict[str, Any], name: str) -> None:  # noqa: ANN401
@@ -84,7 +84,7 @@ def _add_vocabulary(writer: Any, model: Merged) -> None:  # noqa: ANN401
     writer.add_eos_token_id(vocabulary.special("<|im_end|>"))
     writer.add_add_bos_token(False)
     writer.add_add_space_prefix(False)
-    writer.add_chat_template(TEMPLATE.replace("{{ plan or '' }}", ""))  # llama.cpp knows messages alone
+    writer.add_chat_template(TEMPLATE.replace("{{ plan or '' }}", ""))  # llama.cpp passes messages only
 
 
 def _stored(name: str, values: "np.ndarray", config: dict[str, Any]) -> "np.ndarray":

@@ -1,4 +1,4 @@
-"""One model out of a checkpoint: the base's weights with adapter and new tokens, read one by one."""
+"""A checkpoint as one model: the base's weights merged with adapter and new tokens, one tensor at a time."""
 
 import json
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{{ plan or '' }}{% endif %}"
 )
-"""ChatML. The model writes its plan itself, as special tokens before its words; one that is given as `plan`,
-such as `<|emotion:sad|><|mechanisms:ER|><|act:consoling|><|tone:caring|>`, is carried out."""
+"""ChatML. The model generates its plan as special tokens before the text, unless `plan` gives one, such as
+`<|emotion:sad|><|mechanisms:ER|><|act:consoling|><|tone:caring|>`."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Merged:
     """A whole Llama."""
 
     weights: "Mapping[str, np.ndarray]"
-    """By Hugging Face's names, float32; each is worked out when it is asked for."""
+    """By Hugging Face's names, float32; each is computed when it is read."""
     config: dict[str, Any]
     """A Hugging Face config."""
     tokenizer: Path
@@ -37,7 +37,7 @@ class Merged:
 
 
 def merged(saved: Checkpoint) -> Merged:
-    """The model that a checkpoint of a generator stands for."""
+    """The merged model of a generator's checkpoint."""
     folder = saved.folder
     if not (folder / ADAPTER).is_file():
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))

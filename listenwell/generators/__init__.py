@@ -1,8 +1,13 @@
-"""Models that speak: each turns a dialogue into replies."""
+"""Generators: each turns a dialogue into candidate replies."""
+
+from typing import TYPE_CHECKING
 
 from listenwell.registry import Registry
 
-GENERATORS: Registry[type] = Registry(
+if TYPE_CHECKING:
+    from listenwell.generators.base import Generator
+
+GENERATORS: "Registry[type[Generator]]" = Registry(
     "model",
     {
         "comae": "listenwell.papers.comae.generator:Comae",
@@ -12,7 +17,8 @@ GENERATORS: Registry[type] = Registry(
         "vanilla": "listenwell.generators.vanilla:Vanilla",
     },
 )
-"""Name to class; `Listener.load(model=NAME)` takes these."""
-
+"""Name to class; `Listener.from_pretrained(NAME)` takes these."""
+GENERATORS_BY_KIND = {"planned": "planned", "causal": "vanilla", "comae": "comae"}
+"""The kind of a checkpoint to the name of its generator."""
 DEFAULT = "planned"
-"""Who answers where nobody is named."""
+"""The default model."""

@@ -38,7 +38,7 @@ def by_marks(tokens: Sequence[int], has_to: bool) -> Hashable | None:
 
 @dataclass(frozen=True)
 class Beam:
-    """A reply in the making, or a whole one."""
+    """A partial or whole reply."""
 
     row: int
     """Where the engine's state holds it."""
@@ -72,13 +72,13 @@ class _Group:
     beams: list[Beam]
     """Those that go on, the best first."""
     whole: dict[Hashable, Beam] = field(default_factory=dict)
-    """Replies by what they say, the best first; two ways to spell the same words are one reply."""
+    """Replies by their text, the best first; two tokenizations of one text are one reply."""
 
-    def keep(self, said: Hashable, beam: Beam, rules: "_Rules") -> None:
+    def keep(self, text: Hashable, beam: Beam, rules: "_Rules") -> None:
         """Put a reply among the whole ones, of which the best are kept."""
-        known = self.whole.get(said)
+        known = self.whole.get(text)
         if known is None or rules.worth(known) < rules.worth(beam):
-            self.whole[said] = beam
+            self.whole[text] = beam
         order = sorted(self.whole.items(), key=lambda item: -rules.worth(item[1]))
         self.whole = dict(order[: rules.size])
 
@@ -92,7 +92,7 @@ class _Group:
 
 @dataclass(frozen=True)
 class _Rules:
-    """What holds at one step."""
+    """The rules of one step."""
 
     decoding: Decoding
     stop: frozenset[int]
@@ -110,25 +110,25 @@ class _Rules:
         return self.decoding.beams // self.decoding.beam_groups
 
     @property
-    def choice(self) -> int:
-        """How many continuations of one beam are looked at: enough for a group where half of them end."""
+    def considered(self) -> int:
+        """How many continuations of a beam are considered: enough for a group where half of them end."""
         return 2 * self.size + len(self.stop)
 
-    def width(self, said: int) -> int:
-        """So many of the likeliest tokens hold them, whatever is taken out or lowered after `said` tokens."""
+    def width(self, length: int) -> int:
+        """How many of the likeliest tokens are needed, whatever is excluded after `length` tokens."""
         if self.decoding.repetition_penalty < 1:  # it raises tokens, which can stand anywhere
             return 10**9
-        return self.choice + len(self.forbidden) + said + self.decoding.beams
+        return self.considered + len(self.forbidden) + length + self.decoding.beams
 
 
 def search(
     runtime: Runtime, prefix: Prefix, starts: int, decoding: Decoding, ends: Ends = by_marks
 ) -> list[list[Beam]]:
-    """The best replies after each of several beginnings, all in one batch.
+    """The best replies after each of several prefixes, all in one batch.
 
     Args:
         runtime: the engine.
-        begun: what stands before the replies, a row for each beginning.
+        prefix: the engine's state before the replies, a row for each prefix.
         starts: how many beginnings there are.
         decoding: beams and groups; limit, repetition and runs that may not stand twice, as in sampling.
         ends: where a reply ends without an end mark.
@@ -153,9 +153,9 @@ def search(
         if parents != list(range(rows)):
             state = runtime.pick(state, parents)
         state = runtime.step(state, [[beam.tokens[-1]] for beam in going_on])
-        places = {id(beam): place for place, beam in enumerate(going_on)}
+        row_of = {id(beam): row for row, beam in enumerate(going_on)}
         for group in chain.from_iterable(searches):
-            group.beams = [replace(beam, row=places[id(beam)]) for beam in group.beams]
+            group.beams = [replace(beam, row=row_of[id(beam)]) for beam in group.beams]
         rows = len(going_on)
     return [_ranked(groups) or [Beam(row)] for row, groups in enumerate(searches)]
 
@@ -167,30 +167,30 @@ def search_rows(
 
     Args:
         runtime: the engine.
-        begun: what stands before the replies; `Shared` where some share a search. If that finds fewer than
-            were asked for, its last one comes again.
+        prefix: the engine's state before the replies; a `SharedPrefix` where some share a search. If that
+            finds fewer than requested, its last one is repeated.
         rows: the replies, empty still.
         decoding: how beams are compared.
         ends: where a reply ends without an end mark.
     """
-    places: dict[Hashable, list[int]] = {}
-    for place, start in enumerate(prefix.starts if isinstance(prefix, SharedPrefix) else range(len(rows))):
-        places.setdefault(start, []).append(place)
-    most = max(map(len, places.values()), default=0)
+    members_of: dict[Hashable, list[int]] = {}
+    for index, start in enumerate(prefix.starts if isinstance(prefix, SharedPrefix) else range(len(rows))):
+        members_of.setdefault(start, []).append(index)
+    most = max(map(len, members_of.values()), default=0)
     if most > decoding.beams:
         raise InputError(
-            f"{most} replies are asked of {decoding.beams} beams.",
+            f"{most} replies need more than {decoding.beams} beams.",
             "Give at least as many beams as candidates.",
         )
-    if len(places) < len(rows):
-        first = [members[0] for members in places.values()]
+    if len(members_of) < len(rows):
+        first = [members[0] for members in members_of.values()]
         prefix = Prefix(runtime.pick(prefix.state, first), prefix.stop, prefix.room)
-    found = search(runtime, prefix, len(places), decoding, ends)
-    for members, beams in zip(places.values(), found, strict=True):
+    results = search(runtime, prefix, len(members_of), decoding, ends)
+    for members, beams in zip(members_of.values(), results, strict=True):
         chosen = sorted(beams[: len(members)], key=lambda beam: -beam.value(decoding))
         chosen += chosen[-1:] * (len(members) - len(chosen))
-        for place, beam in zip(members, chosen, strict=True):
-            row = rows[place]
+        for index, beam in zip(members, chosen, strict=True):
+            row = rows[index]
             row.log_likelihood = beam.log_likelihood
             for token in beam.tokens:
                 row.tokens.append(token)
@@ -201,7 +201,7 @@ def search_rows(
 
 
 def _advance(groups: Sequence[_Group], likely: TopTokens, rules: _Rules) -> None:
-    """Let the groups of one beginning choose their next tokens, one group after the other."""
+    """Extend the groups of one prefix by a token, one group after the other."""
     taken: Counter[int] = Counter()
     for group in groups:
         if not group.beams:
@@ -219,16 +219,16 @@ def _offers(beam: Beam, likely: TopTokens, taken: Counter[int], rules: _Rules) -
     total = float(likely.totals[beam.row])
     left = allowed(tokens, scores, beam.tokens, rules.forbidden, decoding)
     tolls = [decoding.diversity * taken[token] for token in tokens.tolist()]
-    best = np.argsort(-(left - tolls), kind="stable")[: rules.choice]
-    for place in best[np.isfinite(left[best])]:
-        marked = (token := int(tokens[place])) in rules.stop
+    best = np.argsort(-(left - tolls), kind="stable")[: rules.considered]
+    for index in best[np.isfinite(left[best])]:
+        marked = (token := int(tokens[index])) in rules.stop
         yield Beam(
             beam.row,
             beam.tokens if marked else (*beam.tokens, token),
             marked,
-            beam.log_likelihood + float(scores[place]) - total,
-            beam.score + float(left[place]) - total,
-            beam.toll + tolls[place],
+            beam.log_likelihood + float(scores[index]) - total,
+            beam.score + float(left[index]) - total,
+            beam.toll + tolls[index],
         )
 
 
@@ -239,21 +239,21 @@ def _rerank(group: _Group, offers: Sequence[Beam], rules: _Rules) -> None:
             group.keep(rules.ends(beam.tokens, True), beam, rules)
     group.beams, rank = [], 0
     for beam in offers:
-        said = rules.ends(beam.tokens, beam.marked or rules.is_last)
-        if said is None:
+        text = rules.ends(beam.tokens, beam.marked or rules.is_last)
+        if text is None:
             group.beams.append(beam)
             rank += 1
         elif rank < rules.size:
-            rank += said not in group.whole  # the same words in another spelling take nobody's place
-            group.keep(said, beam, rules)
+            rank += text not in group.whole  # another tokenization of a known text takes no rank
+            group.keep(text, beam, rules)
         if len(group.beams) == rules.size:
             break
 
 
 def _ranked(groups: Sequence[_Group]) -> list[Beam]:
     """The best of every group, then the second best, and so on; what several groups say comes once."""
-    found: dict[Hashable, Beam] = {}
+    unique: dict[Hashable, Beam] = {}
     for item in chain.from_iterable(zip_longest(*(group.whole.items() for group in groups))):
         if item is not None:
-            found.setdefault(*item)
-    return list(found.values())
+            unique.setdefault(*item)
+    return list(unique.values())

@@ -1,10 +1,11 @@
-"""The one decoder: from logits to tokens, the same for every generator and every engine.
+"""The decoder: from logits to tokens, the same for every generator and every engine.
 
 Top-p sampling (Holtzman et al. 2020) with temperature, as CoMAE decodes (§6.2: p = 0.9, 0.7). Several replies
 are made in one batch, each by its own seed; a reply does not depend on those beside it. Where beams are asked
 for, `beams.py` searches instead.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -12,13 +13,48 @@ import numpy as np
 
 from listenwell.errors import InputError
 from listenwell.generators.base import Prefix
-from listenwell.generators.ending import Ending
 from listenwell.runtime.base import Runtime
+
+_SENTENCE_END = re.compile(r"[.!?…。！？]+[\"'”’)\]]*(?=\s)")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Where a reply ends: after a few whole sentences, not at a token count in the middle of a word."""
+
+    max_sentences: int = 3
+    soft_share: float = 0.6
+    """Past this share of the token limit, the next sentence end is the last."""
+
+    def __post_init__(self) -> None:
+        if self.max_sentences < 1 or not 0 < self.soft_share <= 1:
+            raise InputError(
+                f"ending is {self.max_sentences} sentences with a soft_share of {self.soft_share}.",
+                "Give max_sentences from 1 up and soft_share from above 0 to 1.",
+            )
+
+    def cut(self, text: str, shown: int, spent: float) -> int | None:
+        """Where the reply ends in a text that starts without white space; None while it may go on.
+
+        A sentence has ended when white space follows its mark, so "3.5" or "e.g.," do not end one.
+
+        Args:
+            text: the reply so far.
+            shown: how much of it was shown already and cannot be taken back.
+            spent: the share of the token limit that is used.
+        """
+        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+        if (paragraph := text.find("\n\n")) >= 0:
+            ends = [end for end in ends if end <= paragraph]
+            return ends[self.max_sentences - 1] if len(ends) >= self.max_sentences else paragraph
+        if len(ends) >= self.max_sentences:
+            return ends[self.max_sentences - 1]
+        return ends[-1] if ends and ends[-1] >= shown and spent > self.soft_share else None
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """How tokens are chosen; every switch that can move a number is named here."""
+    """How tokens are selected; every setting that can change a result is here."""
 
     temperature: float = 0.7
     """Below 1 prefers likely tokens; 0 always takes the likeliest (greedy)."""
@@ -121,7 +157,7 @@ def sample(weights: np.ndarray, draw: float) -> int:
 
 @dataclass
 class Row:
-    """A reply in the making."""
+    """A reply that is being generated."""
 
     seed: int
     tokens: list[int] = field(default_factory=list)
@@ -129,9 +165,9 @@ class Row:
     log_likelihood: float = 0.0
     """Of its tokens, and of the one that stopped it, as the model itself sees them: at temperature 1."""
     finished: bool = False
-    """Whoever reads along can end it by setting this."""
-    heard: np.ndarray | None = None
-    """The sum of its tokens' states, where they are kept; the last one's is missing if it was cut there."""
+    """A consumer ends the reply by setting this."""
+    state_sum: np.ndarray | None = None
+    """The sum of its tokens' hidden states, where they are kept; without the last one if it was cut there."""
     count: int = 0
     """How many tokens that sum holds."""
 
@@ -141,22 +177,22 @@ class Row:
     @property
     def hidden_state(self) -> np.ndarray | None:
         """The mean of its tokens' states: (width,)."""
-        return None if self.heard is None else self.heard / self.count
+        return None if self.state_sum is None else self.state_sum / self.count
 
-    def hear(self, hidden_state: np.ndarray) -> None:
-        """Take the state of one token more."""
-        self.heard = hidden_state.copy() if self.heard is None else self.heard + hidden_state
+    def add_state(self, hidden_state: np.ndarray) -> None:
+        """Add the hidden state of one more token."""
+        self.state_sum = hidden_state.copy() if self.state_sum is None else self.state_sum + hidden_state
         self.count += 1
 
 
 def decode(runtime: Runtime, prefix: Prefix, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
-    """Sample replies side by side; gives a row each time that it has one token more.
+    """Sample replies in one batch; yields a row each time that it has one more token.
 
     Args:
         runtime: the engine.
-        begun: what stands before the replies.
-        rows: the replies, empty still.
-        decoding: how tokens are chosen.
+        prefix: the engine's state before the replies.
+        rows: the replies, still empty.
+        decoding: how tokens are selected.
     """
     state, stop, limit = prefix.state, prefix.stop, min(decoding.max_tokens, prefix.room)
     at_first, later = barred(runtime, stop)
@@ -164,31 +200,31 @@ def decode(runtime: Runtime, prefix: Prefix, rows: Sequence[Row], decoding: Deco
     for count in range(limit):
         forbidden = later if count else at_first
         likely = runtime.likeliest(state, decoding.top_k)
-        for place, row in enumerate(active):
-            tokens, scores = likely.tokens[place], likely.scores[place]
+        for index, row in enumerate(active):
+            tokens, scores = likely.tokens[index], likely.scores[index]
             left = allowed(tokens, scores, row.tokens, forbidden, decoding)
-            if not np.isfinite(left).any():  # none of the likeliest may be said: look at all
-                scores = runtime.logits(state)[place]
+            if not np.isfinite(left).any():  # none of the likeliest is allowed: look at all
+                scores = runtime.logits(state)[index]
                 tokens = np.arange(len(scores))
                 left = allowed(tokens, scores, row.tokens, forbidden, decoding)
             chosen = sample(probabilities(left, decoding), float(row.random.random()))
-            row.log_likelihood += float(scores[chosen] - likely.totals[place])
+            row.log_likelihood += float(scores[chosen] - likely.totals[index])
             if (token := int(tokens[chosen])) in stop:
                 row.finished = True
                 continue
             row.tokens.append(token)
             yield row
-        going_on = [place for place, row in enumerate(active) if not row.finished]
+        going_on = [index for index, row in enumerate(active) if not row.finished]
         if not going_on:
             return
         if len(going_on) < len(active):
             state = runtime.pick(state, going_on)
-            active = [active[place] for place in going_on]
+            active = [active[index] for index in going_on]
         if count + 1 < limit:
             state = runtime.step(state, [[row.tokens[-1]] for row in active])
-            if prefix.heard:
+            if prefix.keeps_hidden_states:
                 for row, hidden_state in zip(active, runtime.hidden_states(state), strict=True):
-                    row.hear(hidden_state)
+                    row.add_state(hidden_state)
 
 
 def barred(runtime: Runtime, stop: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
@@ -198,17 +234,21 @@ def barred(runtime: Runtime, stop: frozenset[int]) -> tuple[frozenset[int], froz
 
 
 def allowed(
-    tokens: np.ndarray, scores: np.ndarray, said: Sequence[int], forbidden: frozenset[int], decoding: Decoding
+    tokens: np.ndarray,
+    scores: np.ndarray,
+    reply: Sequence[int],
+    forbidden: frozenset[int],
+    decoding: Decoding,
 ) -> np.ndarray:
     """The scores, lowered for what the reply holds already; -inf for what may not be said."""
-    found, likely, penalty = scores.copy(), tokens.tolist(), decoding.repetition_penalty
-    if penalty != 1 and (held := set(said).intersection(likely)):
-        places = np.isin(tokens, list(held))
-        found[places] = np.where(found[places] > 0, found[places] / penalty, found[places] * penalty)
-    shut = forbidden.intersection(likely) | _would_repeat(said, decoding.no_repeat).intersection(likely)
+    lowered, likely, penalty = scores.copy(), tokens.tolist(), decoding.repetition_penalty
+    if penalty != 1 and (held := set(reply).intersection(likely)):
+        mask = np.isin(tokens, list(held))
+        lowered[mask] = np.where(lowered[mask] > 0, lowered[mask] / penalty, lowered[mask] * penalty)
+    shut = forbidden.intersection(likely) | _would_repeat(reply, decoding.no_repeat).intersection(likely)
     if shut:
-        found[np.isin(tokens, list(shut))] = -np.inf
-    return found
+        lowered[np.isin(tokens, list(shut))] = -np.inf
+    return lowered
 
 
 def _would_repeat(tokens: Sequence[int], size: int) -> set[int]:
@@ -217,7 +257,7 @@ def _would_repeat(tokens: Sequence[int], size: int) -> set[int]:
         return set()
     last = tokens[len(tokens) - size + 1 :]
     return {
-        tokens[place + size - 1]
-        for place in range(len(tokens) - size + 1)
-        if tokens[place : place + size - 1] == last
+        tokens[start + size - 1]
+        for start in range(len(tokens) - size + 1)
+        if tokens[start : start + size - 1] == last
     }

@@ -1,5 +1,6 @@
-"""From a prompt to the words of replies, shown piece by piece as they become certain."""
+"""From a prompt to the text of replies, in chunks as they become certain, with its spelling corrected."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,20 +15,20 @@ from listenwell.runtime.text import REPLACEMENT, TextStream, Vocabulary
 
 @dataclass(frozen=True)
 class Generation:
-    """A reply in words."""
+    """The text of a reply."""
 
     text: str
     log_likelihood: float
     """Of its tokens, in nats, at temperature 1; those that an ending cut off count too."""
     tokens: int
-    """How many it has, its end mark counted."""
+    """How many it has, including the end token."""
     hidden_state: np.ndarray | None = None
-    """What the model makes of its words, on average, where that was kept: (width,)."""
+    """The mean hidden state of its tokens, where it was kept: (width,)."""
 
 
 @dataclass
 class _Reply:
-    """A row's text so far, and how much of it was shown."""
+    """A row's text so far, and how much of it was streamed."""
 
     row: Row
     stream: TextStream
@@ -41,8 +42,8 @@ class _Reply:
             self.on_text(ready[self.shown :])
         self.shown = max(self.shown, len(ready))
 
-    def hear(self, decoding: Decoding) -> None:
-        """Take the row's newest token; end the row where the reply ends."""
+    def update(self, decoding: Decoding) -> None:
+        """Add the row's newest token; end the row where the reply ends."""
         self.text = (self.text + self.stream.push(self.row.tokens[-1])).lstrip()
         self.cut = decoding.ending.cut(self.text, self.shown, len(self.row.tokens) / decoding.max_tokens)
         self.show(self.text[: self.cut].rstrip())
@@ -54,7 +55,7 @@ class _Reply:
             return self.text[: self.cut].rstrip()
         text = (self.text + self.stream.finish()).strip()
         if len(self.row.tokens) >= decoding.max_tokens and text[-1:] not in ".!?…":
-            text += "…"  # the limit fell inside a sentence: say that it goes on
+            text += "…"  # the limit fell inside a sentence
         self.show(text)
         return text
 
@@ -66,14 +67,14 @@ def generate_rows(
     seeds: Sequence[int],
     on_text: Callable[[str], None] | None = None,
 ) -> list[Generation]:
-    """The texts of several replies, made in one batch, none blank; each is the same alone.
+    """The texts of several replies, generated in one batch, none blank; each is the same alone.
 
     Args:
         runtime: the engine.
-        begun: what stands before the replies; for beams, `Shared` says which ones go on from the same place.
-        decoding: how tokens are chosen.
-        seeds: of the replies, one each.
-        on_text: hears the first reply as it is made; the pieces add up to exactly its text.
+        prefix: the engine's state before the replies; beam search needs a `SharedPrefix`.
+        decoding: how tokens are selected.
+        seeds: one for each reply.
+        on_text: gets the first reply in chunks, which add up to exactly its text.
     """
     replies = [
         _Reply(Row(seed), TextStream(runtime.vocabulary), on_text if number == 0 else None)
@@ -86,7 +87,7 @@ def generate_rows(
     else:
         growing = decode(runtime, prefix, rows, decoding)
     for row in growing:
-        by_row[id(row)].hear(decoding)
+        by_row[id(row)].update(decoding)
     return [
         Generation(reply.finish(decoding), row.log_likelihood, len(row.tokens) + 1, row.hidden_state)
         for reply in replies
@@ -101,7 +102,7 @@ def generate_from_prompt(
     seeds: Sequence[int],
     on_text: Callable[[str], None] | None = None,
 ) -> list[Generation]:
-    """As `generate_rows`, for replies that all go on from one prompt, which is read once."""
+    """As `generate_rows`, for replies that all continue one prompt, which is encoded once."""
     state = runtime.prefill(prompt.tokens)
     if len(seeds) > 1:
         state = runtime.pick(state, [0] * len(seeds))
@@ -111,7 +112,7 @@ def generate_from_prompt(
 
 
 def _ends(vocabulary: Vocabulary, decoding: Decoding) -> Ends:
-    """Where beams end: at the same places, with the same words, as `_Reply` ends a row that grows."""
+    """Where beams end: where `_Reply` would end a sampled row with the same text."""
 
     def spelled(tokens: Sequence[int]) -> str:
         return vocabulary.decode(tokens).rstrip(REPLACEMENT).lstrip()
@@ -122,3 +123,45 @@ def _ends(vocabulary: Vocabulary, decoding: Decoding) -> Ends:
         return text[:cut].rstrip() if has_to or cut is not None else None
 
     return ends
+
+
+_WHOLE = """
+    don't doesn't didn't isn't wasn't aren't weren't haven't hasn't hadn't couldn't wouldn't shouldn't
+    that's what's there's it'll you're they're you've they've you'll they'll i'm i've he's
+    """
+_APOSTROPHES = {whole.replace("'", ""): whole for whole in _WHOLE.split()}
+"""Words that are nothing else without their apostrophe; "its", "were", "wont", "cant" and "ill" can be."""
+_WORD = re.compile(r"[A-Za-z]+(?:['’][A-Za-z]+)*")
+_START = re.compile(r"(?:^|[.!?…]+[\"'”’)\]]*\s+)[\"'“‘(\[]*([a-z])")
+_SPACED = re.compile(r"(?<=\w) +([,.!?])(?=\s|$)")
+"""A mark that stands off from its word."""
+_JOINED = re.compile(r"(?<=[a-z])(?:(,)(?=[A-Za-z])|([.!?])(?=I\b))")
+"""A mark with no space after it: a comma before any word, others only before "I", which starts no address."""
+_GOING_ON = re.compile(r"(?<=[a-z], )(That|This|What|How|You|Your|There|They|We|It)\b")
+"""A capital after a comma, of words that are nobody's name."""
+SMILES = (":)", ":(", ";)")
+_END = re.compile(r"\w[)\]\"'”’]*$")
+"""Words that end without a mark, also inside quotes or brackets."""
+
+
+def tidy(text: str) -> str:
+    """The text with "I" and sentence beginnings in capitals, apostrophes and spaces in place, and a mark at
+    its end.
+
+    A reply with words like "iPhone" or an address keeps them; one that ends with an emoji stays open.
+    """
+    text = _WORD.sub(lambda match: _word(match[0]), text.strip())
+    text = _JOINED.sub(r"\1\2 ", _SPACED.sub(r"\1", text))
+    text = _GOING_ON.sub(lambda match: match[0].lower(), text)
+    text = _START.sub(lambda match: match[0][:-1] + match[1].upper(), text)
+    return f"{text}." if _END.search(text) and not text.endswith(SMILES) else text
+
+
+def _word(word: str) -> str:
+    small = word.lower()
+    if word != small and word != small.capitalize():
+        return word  # capitals of its own: iPhone, NASA
+    whole = _APOSTROPHES.get(small, word)
+    if whole in ("i", "i'm", "i've", "i'd", "i'll", "i’m", "i’ve", "i’d", "i’ll"):
+        return whole[0].upper() + whole[1:]
+    return whole if word in (small, whole) else whole[0].upper() + whole[1:]

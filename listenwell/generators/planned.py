@@ -1,10 +1,11 @@
-"""The planned generator: it decides what a reply should do, writes that down as tokens, then words it.
+"""The planned generator: it predicts a plan as tokens, then generates the reply's text after them.
 
-A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers,
-reading it explains. Several plans are worded side by side in one batch that shares the dialogue's cache.
+A plan is the user's emotion, mechanisms, act and expressed emotion (plans.py). Forcing a part of it steers
+the reply, reading it explains the reply. Replies under several plans are generated in one batch that shares
+the dialogue's prefix cache.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -12,33 +13,31 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
+from listenwell.dialogue import Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import GeneratorOutput, Prompt
+from listenwell.generators.base import Capabilities, Generator, Prompt
 from listenwell.generators.beams import SharedPrefix
-from listenwell.generators.decoding import Decoding
-from listenwell.generators.ending import Ending
-from listenwell.generators.generation import Generation, generate_rows
+from listenwell.generators.decoding import Decoding, Ending
+from listenwell.generators.generation import Generation, generate_rows, tidy
 from listenwell.generators.persona import Relevance, RelevanceConfig
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.prefix_cache import PrefixCache, Tokens
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.reward_model import RewardModel
-from listenwell.generators.tidy import tidy
 from listenwell.generators.vanilla import runtime_of
 from listenwell.labels import EMOTIONS
 from listenwell.metrics import Perplexity, perplexity_of
+from listenwell.pipeline import Emotions, GenerateRequest, GeneratorOutput, OnText, Plan, PlanRequest
 from listenwell.runtime.base import Runtime, State
 from listenwell.runtime.engines import Engine
+from listenwell.serialization import also_read_as
 
 KIND = "planned"
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "generator"
 MOST = 64
 MARGINAL_PLANS = 16
-"""Over so many sampled plans the marginal likelihood is averaged."""
-RARE = 1e-4
-"""A plan that is less likely than this is one the generator has hardly ever seen carried out."""
+"""The marginal likelihood is the mean over this many sampled plans."""
 
 
 @dataclass(frozen=True)
@@ -46,34 +45,34 @@ class PlannedConfig:
     """Settings of the planned generator."""
 
     plans: int = 4
-    """How many different plans are worded."""
+    """How many different plans are tried."""
     candidates: int = 12
-    """How many replies in all, shared out evenly among the plans: the more there are, the better the chosen
-    one is liked, and the longer it takes."""
+    """How many replies in all, shared evenly among the plans: with more, the best one is better and takes
+    longer."""
     prompt_tokens: int = 512
     """Budget of the dialogue and the persona."""
-    heard: float = 0.5
-    """How much the annotators' emotion counts beside the speaker's own."""
+    annotator_weight: float = field(default=0.5, metadata=also_read_as("heard"))
+    """The weight of the annotators' emotion beside the generator's own prediction, 0 to 1."""
     plan_temperature: float = 0.5
-    """Below 1 prefers likely plans. At 1, one of four is often a plan of few percent, and "That's great!" is
-    said to a loss."""
+    """Below 1 prefers likely plans. At 1, one of four plans often has a probability of few percent, and the
+    reply to a loss is "That's great!"."""
     mechanism_bias: float = 0.8
-    """What a plan gains, in nats, for each mechanism of empathy that it uses: many people use none."""
+    """What a plan gains, in nats, for each mechanism of empathy that it uses: many human replies use none."""
     interpretation_bias: float = 1.5
-    """What it gains besides for interpretation, to say what the other must feel."""
+    """What it gains besides for interpretation."""
     others_penalty: float = 1.5
-    """What a plan loses, in nats, for an act that is none of a listener's: what it says often misses."""
+    """What a plan loses, in nats, for the act `others`: such replies often miss the point."""
     opposite_penalty: float = 1.5
-    """What it loses for a tone on the wrong side of what is felt: gladness at a loss, anger at a joy."""
+    """What it loses for an expressed emotion that contradicts the user's, such as joy at a loss."""
     plan_beam: int = 16
-    """Of so many of the likeliest mechanisms and acts the tones are looked at; 72 are all of them. Fewer cost
-    less time and memory, and what is left out is hardly ever drawn."""
+    """How many of the likeliest pairs of mechanisms and act are extended by an expressed emotion; there are
+    72. Fewer cost less time and memory, and the others are hardly ever drawn."""
     tidy: bool = True
-    """Capitals, apostrophes and full stops as in print; the corpus has them or not."""
+    """Whether capitals, apostrophes and full stops are corrected; the training corpus often lacks them."""
     use_soft_prompt: bool = True
-    """Speak with the voice that raters taught, where the generator has one (starts.py)."""
+    """Whether the soft prompt is used, where the checkpoint has one (prefix_cache.py)."""
     soft_prompt_temperature: float = 0.8
-    """Of replies with a voice, in place of the decoding's: they differ less, and odd ones are rarer."""
+    """The decoding's temperature with a soft prompt, under which replies vary less."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(
@@ -88,31 +87,35 @@ class PlannedConfig:
                 raise InputError(f"{name} is {getattr(self, name)}.", f"Give 1 to {MOST}.")
         if self.prompt_tokens < 64:
             raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
-        if not 0 <= self.heard <= 1 or not 0 < self.plan_temperature <= 10:
-            raise InputError("heard must be 0 to 1, plan_temperature above 0.", "Correct the recipe.")
+        if not 0 <= self.annotator_weight <= 1 or not 0 < self.plan_temperature <= 10:
+            raise InputError(
+                f"annotator_weight is {self.annotator_weight}, plan_temperature {self.plan_temperature}.",
+                "Give annotator_weight from 0 to 1 and plan_temperature from above 0 to 10.",
+            )
         if not 0 <= self.soft_prompt_temperature <= 10:
-            raise InputError(f"voice_temperature is {self.soft_prompt_temperature}.", "Give 0 to 10.")
+            raise InputError(f"soft_prompt_temperature is {self.soft_prompt_temperature}.", "Give 0 to 10.")
 
 
 @dataclass(frozen=True)
 class Conditioning:
-    """How replies are worded: with the voice that raters taught, or without."""
+    """How replies are generated: with the soft prompt, or without."""
 
     soft_prompt: Tokens
     decoding: Decoding
     reward_model: RewardModel | None = None
-    """Who knows how well they would be liked; states after a voice mean something else than without."""
+    """Scores the replies' hidden states; each conditioning has its own, since a soft prompt changes them."""
 
 
-class PlannedGenerator:
-    """Plans, then speaks; fills the listener's places *plan* and *speak*."""
+class PlannedGenerator(Generator, Plan):
+    """Fills the stages *plan* and *generate* with one causal language model."""
 
     Config = PlannedConfig
+    capabilities = Capabilities(parts=(("soft_prompt", "use_soft_prompt"),))
 
     def __init__(self, config: PlannedConfig, runtime: Runtime, name: str = "planned") -> None:
         self.config, self.runtime, self.name = config, runtime, name
         tokens = PlanTokens.of(runtime.vocabulary)
-        self._layout, self._planner = PromptTemplate(runtime.vocabulary, tokens), Planner(runtime, tokens)
+        self._template, self._planner = PromptTemplate(runtime.vocabulary, tokens), Planner(runtime, tokens)
         self._prefix_cache = PrefixCache(runtime, tokens)
         self._conditioning = self._plain = Conditioning((), config.decoding)
         if config.use_soft_prompt and runtime.soft_prompt:
@@ -121,6 +124,7 @@ class PlannedGenerator:
             self._conditioning = Conditioning(runtime.soft_prompt, decoding)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
         self._folder: Path | None = None
+        self._last_prompts: tuple[tuple[int, ...], tuple[Dialogue, ...], list[Prompt]] | None = None
 
     @classmethod
     def load(cls, config: PlannedConfig, weights: Path | None = None) -> "PlannedGenerator":
@@ -137,29 +141,28 @@ class PlannedGenerator:
 
     @property
     def use_soft_prompt(self) -> bool:
-        """Whether it speaks with a voice."""
+        """Whether replies are generated with a soft prompt."""
         return bool(self._conditioning.soft_prompt)
 
     def plan(
-        self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
+        self, dialogue: Dialogue, emotion: Emotions | None, target: Factors, seed: int
     ) -> tuple[Factors, ...]:
-        """Different plans for the next reply, the likeliest first; `want` fixes parts of them."""
-        if is_whole(want):
-            return (want,)
-        return self.plan_batch([(dialogue, emotion or (), want, seed)])[0]
+        """Different plans for the next reply, the likeliest first; `target` fixes parts of them."""
+        return self.plan_batch([(dialogue, emotion, target, seed)])[0]
 
-    def plan_batch(
-        self, asked: Sequence[tuple[Dialogue, Sequence[Scored], Factors, int]]
-    ) -> list[tuple[Factors, ...]]:
-        """The same for many dialogues in one batch: each with what was heard and is wanted, and its seed."""
+    def plan_batch(self, requests: Sequence[PlanRequest]) -> list[tuple[Factors, ...]]:
+        """`plan` for several dialogues in one batch."""
+        if all(is_whole(target) for _, _, target, _ in requests):
+            return [(target,) for _, _, target, _ in requests]
         config = self.config
-        prompts, state = self._read([dialogue for dialogue, _, _, _ in asked])
-        felt = self._planner.emotions(state, [heard for _, heard, _, _ in asked], config.heard)
-        wants = [
-            replace(want, emotion=want.emotion or EMOTIONS[int(probabilities.argmax())])
-            for (_, _, want, _), probabilities in zip(asked, felt, strict=True)
+        prompts, state = self._read([dialogue for dialogue, _, _, _ in requests])
+        emotions = self._planner.emotions(
+            state, [emotion or () for _, emotion, _, _ in requests], config.annotator_weight
+        )
+        targets = [
+            replace(target, emotion=target.emotion or EMOTIONS[int(probabilities.argmax())])
+            for (_, _, target, _), probabilities in zip(requests, emotions, strict=True)
         ]
-        seeds = [seed for _, _, _, seed in asked]
         how = Draw(
             count=min(config.plans, config.candidates),
             temperature=config.plan_temperature,
@@ -169,155 +172,143 @@ class PlannedGenerator:
             opposite_penalty=config.opposite_penalty,
             beam=config.plan_beam,
         )
-        drafts = self._planner.draft(state, wants, seeds, how)
-        found = [tuple(one.plan for one in plans) for plans in drafts.plans]
-        self._prefix_cache.keep(tokens_of(prompts), found, drafts.state)
-        return found
+        drafts = self._planner.draft(state, targets, [seed for _, _, _, seed in requests], how)
+        plans = [tuple(planned.plan for planned in drafted) for drafted in drafts.plans]
+        self._prefix_cache.keep(tokens_of(prompts), plans, drafts.state)
+        return plans
 
     def generate(
-        self,
-        dialogue: Dialogue,
-        plans: Sequence[Factors],
-        seed: int,
-        on_text: Callable[[str], None] | None = None,
+        self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
-        """Replies under whole plans, all in one batch; no two have the same words.
+        """Replies under whole plans, in one batch; no two have the same text.
 
-        Without plans, the reply comes from the dialogue alone, as a model without plans would give it.
+        Without plans, the reply depends on the dialogue alone.
         """
         return self.generate_batch([(dialogue, plans, seed)], on_text)[0]
 
     def generate_batch(
-        self,
-        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
-        on_text: Callable[[str], None] | None = None,
+        self, requests: Sequence[GenerateRequest], on_text: OnText | None = None
     ) -> list[GeneratorOutput]:
-        """The same for many dialogues in one batch, which a GPU likes: each with its plans and its seed."""
-        return self._generate(asked, self._conditioning, on_text)
+        """`generate` for several dialogues in one batch."""
+        return self._generate(requests, self._conditioning, on_text)
 
-    def generate_without_soft_prompt(
-        self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]
-    ) -> list[GeneratorOutput]:
-        """The same without its voice, which has a say of its own: who speaks plainly does as planned more
-        often. Nothing, where it has none that it could leave out."""
-        return (
-            self._generate(asked, self._plain)
-            if self.use_soft_prompt
-            else [GeneratorOutput(()) for _ in asked]
-        )
+    def retry_batch(self, requests: Sequence[GenerateRequest]) -> list[GeneratorOutput]:
+        """Replies without the soft prompt, which follow their plans more often; none where it is off."""
+        if not self.use_soft_prompt:
+            return super().retry_batch(requests)
+        return self._generate(requests, self._plain)
 
     def _generate(
-        self,
-        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
-        conditioning: Conditioning,
-        on_text: Callable[[str], None] | None = None,
+        self, requests: Sequence[GenerateRequest], conditioning: Conditioning, on_text: OnText | None = None
     ) -> list[GeneratorOutput]:
         config = self.config
-        prompts = self._prompts([dialogue for dialogue, _, _ in asked])
-        places = [
-            (row, plan)
-            for row, (_, plans, _) in enumerate(asked)
-            for plan, count in enumerate(_shares(config.candidates, len(plans)))
+        prompts = self._prompts([dialogue for dialogue, _, _ in requests])
+        # Each reply's request and the number of its plan there.
+        branches = [
+            (row, number)
+            for row, (_, plans, _) in enumerate(requests)
+            for number, count in enumerate(_shares(config.candidates, len(plans)))
             for _ in range(count)
         ]
-        meant = [(row, asked[row][1][plan] if asked[row][1] else None) for row, plan in places]
-        state = self._prefix_cache.after(tokens_of(prompts), conditioning.soft_prompt, meant)
+        planned = [(row, requests[row][1][number] if requests[row][1] else None) for row, number in branches]
+        state = self._prefix_cache.after(tokens_of(prompts), conditioning.soft_prompt, planned)
         seeds = [
             int(drawn)
-            for row, (_, _, seed) in enumerate(asked)
+            for row, (_, _, seed) in enumerate(requests)
             for drawn in np.random.SeedSequence([seed, 29]).generate_state(
-                sum(place == row for place, _ in places)
+                sum(own == row for own, _ in branches)
             )
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
         room = self.runtime.context_length - longest - len(conditioning.soft_prompt) - len(LEVELS)
         prefix = SharedPrefix(
-            state, prompts[0].stop, room, heard=conditioning.reward_model is not None, starts=tuple(places)
+            state,
+            prompts[0].stop,
+            room,
+            keeps_hidden_states=conditioning.reward_model is not None,
+            starts=tuple(branches),
         )
         generations = generate_rows(self.runtime, prefix, conditioning.decoding, seeds, on_text)
-        found: list[dict[str, Candidate]] = [{} for _ in asked]
-        for (row, under), reply in zip(meant, generations, strict=True):
-            scores = {"likelihood": round(reply.log_likelihood / reply.tokens, 4)}
+        candidates: list[dict[str, Candidate]] = [{} for _ in requests]
+        for (row, plan), generation in zip(planned, generations, strict=True):
+            scores = {"likelihood": round(generation.log_likelihood / generation.tokens, 4)}
             if conditioning.reward_model:
-                scores["reward"] = self._reward(conditioning, prompts[row].tokens, under, reply)
-            # What was shown while it was made stays as it was shown.
-            text = tidy(reply.text) if config.tidy and on_text is None else reply.text
-            found[row].setdefault(text, Candidate(text, under, tuple(scores.items())))
+                scores["reward"] = self._reward(conditioning, prompts[row].tokens, plan, generation)
+            # What was streamed stays as it was shown.
+            text = tidy(generation.text) if config.tidy and on_text is None else generation.text
+            candidates[row].setdefault(text, Candidate(text, plan, scores))
         return [
-            GeneratorOutput(tuple(candidates.values()), prompt.notices)
-            for candidates, prompt in zip(found, prompts, strict=True)
+            GeneratorOutput(tuple(proposed.values()), prompt.notices)
+            for proposed, prompt in zip(candidates, prompts, strict=True)
         ]
 
     def hidden_states_of(self, dialogue: Dialogue, plan: Factors, replies: Sequence[str]) -> np.ndarray:
-        """What it makes of replies under a plan, as `liking` reads it: (replies, width) float32."""
-        before = self._prefix_cache.before(
-            self._prompts([dialogue])[0].tokens, self._conditioning.soft_prompt, plan
+        """The mean hidden states of replies under a plan, for the reward model: (replies, width) float32."""
+        prompt = self._prompts([dialogue])[0].tokens
+        prefix = self._prefix_cache.before(prompt, self._conditioning.soft_prompt, plan)
+        # Without the end token: its state does not exist during generation.
+        states: np.ndarray = self.runtime.mean_hidden_states(
+            prefix, [self._template.words(reply)[:-1] for reply in replies]
         )
-        # Without the end mark: it is never read when a reply is made.
-        found: np.ndarray = self.runtime.mean_hidden_states(
-            before, [self._layout.words(reply)[:-1] for reply in replies]
-        )
-        return found
+        return states
 
     def with_rewards(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Replies of its own, read once more, with how well they would be liked among their scores.
+        """Candidates with the reward model's score, computed anew from their texts.
 
-        Those without a plan, and all where nobody knows its states, stay as they are.
+        Those without a plan stay as they are, and so do all where there is no reward model.
         """
-        found, reward_model = list(candidates), self._conditioning.reward_model
-        for place, one in enumerate(candidates):
-            if reward_model and one.plan and "reward" not in dict(one.scores):
-                hidden_state = self.hidden_states_of(dialogue, one.plan, [one.text])[0]
-                scores = (*one.scores, ("reward", round(reward_model.score(hidden_state), 4)))
-                found[place] = replace(one, scores=scores)
-        return found
-
-    def priors(self, replies: Sequence[str]) -> list[float]:
-        """log P(y) of each reply by token, its end mark counted: how likely it is whatever was said."""
-        words = [self._layout.words(reply) for reply in replies]
-        found = self.runtime.log_likelihoods(self._layout.head, words)
-        return [float(value) / len(tokens) for value, tokens in zip(found, words, strict=True)]
+        scored, reward_model = list(candidates), self._conditioning.reward_model
+        for index, candidate in enumerate(candidates):
+            if reward_model and candidate.plan and "reward" not in candidate.scores:
+                hidden_state = self.hidden_states_of(dialogue, candidate.plan, [candidate.text])[0]
+                reward = round(reward_model.score(hidden_state), 4)
+                scored[index] = replace(candidate, scores={**candidate.scores, "reward": reward})
+        return scored
 
     def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
-        """How likely the choices of the first undecided level are; see `Planner.chances`."""
+        """The probabilities of the first factor that `given` leaves open."""
         return self._planner.factor_probabilities(self._read([dialogue])[1], given)
 
     def perplexity(
         self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None
     ) -> Perplexity:
-        """How likely the people's own replies are, by token (end marks included), by word and by byte.
+        """The perplexity of human replies by token (end tokens included), by word and by byte.
 
         Args:
             examples: with annotated replies, unless `factors` is none, predicted or marginal.
             factors: gold: after the reply's own plan; predicted: after the likeliest plan; none: after the
-                dialogue alone, where it is known that no plan is written; marginal: the mean over
-                MARGINAL_PLANS plans that were drawn.
-            seeds: of each reply's draws; 0, 1, 2 and so on without.
+                dialogue alone, given that no plan follows; marginal: the mean over MARGINAL_PLANS sampled
+                plans.
+            seeds: of each reply's sampled plans; 0, 1, 2 and so on by default.
         """
         if factors not in ("gold", "predicted", "none", "marginal"):
             raise InputError(f"factors is {factors!r}.", "Give gold, predicted, none or marginal.")
         nlls, counts, texts = list[float](), list[int](), list[str]()
-        numbers, given = iter(seeds if seeds is not None else count()), iter(examples)
-        while batch := list(islice(given, self.runtime.batch_size)):
-            words = [self._layout.words(example.reply.text) for example in batch]
-            found = self._likelihoods(batch, words, factors, list(islice(numbers, len(batch))))
-            nlls += [-float(np.logaddexp.reduce(each) - np.log(len(each))) for each in found]
+        numbers, remaining = iter(seeds if seeds is not None else count()), iter(examples)
+        while batch := list(islice(remaining, self.runtime.batch_size)):
+            words = [self._template.words(example.reply.text) for example in batch]
+            likelihoods = self._likelihoods(batch, words, factors, list(islice(numbers, len(batch))))
+            nlls += [-float(np.logaddexp.reduce(each) - np.log(len(each))) for each in likelihoods]
             counts += map(len, words)
             texts += [example.reply.text for example in batch]
         return perplexity_of(
-            nlls, counts, texts, f"the speaker's own, {len(self.runtime.vocabulary):,} tokens"
+            nlls, counts, texts, f"the generator's own, {len(self.runtime.vocabulary):,} tokens"
         )
 
     def conditions(self) -> dict[str, str]:
-        """What a result says of it."""
+        """Settings in words, for result files."""
         config = self.config
-        others = f", the others drawn at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
+        others = (
+            f", the others sampled at temperature {config.plan_temperature:g}" if config.plans > 1 else ""
+        )
         return {
-            "plans": f"{config.plans}: the best one{others}; {config.mechanism_bias:g} nats more for each mechanism, "
-            f"{config.interpretation_bias:g} besides for interpretation, {config.others_penalty:g} less for the act others, "
-            f"{config.opposite_penalty:g} less for a tone on the wrong side of what is felt; "
-            f"an emotion half the annotators' at heard 0.5: {config.heard:g}",
-            "written": "tidied: capitals, apostrophes, full stops" if config.tidy else "as spoken",
+            "plans": f"{config.plans}: the best one{others}; "
+            f"{config.mechanism_bias:g} nats more for each mechanism, "
+            f"{config.interpretation_bias:g} besides for interpretation, "
+            f"{config.others_penalty:g} less for the act others, "
+            f"{config.opposite_penalty:g} less for an expressed emotion that contradicts the user's; "
+            f"annotator weight {config.annotator_weight:g}",
+            "text": "tidied: capitals, apostrophes, full stops" if config.tidy else "as generated",
             **(
                 {"soft_prompt": f"{len(self._conditioning.soft_prompt)} tokens before the plan"}
                 if self.use_soft_prompt
@@ -326,7 +317,7 @@ class PlannedGenerator:
         }
 
     def files(self) -> Iterator[Path]:
-        """The checkpoint's files, for its hash."""
+        """The checkpoint's files, for their hash."""
         if self._folder is not None:
             checkpoint = open_checkpoint(self._folder, KIND)
             yield from (checkpoint.path(name) for name in checkpoint.sums)
@@ -338,20 +329,20 @@ class PlannedGenerator:
         prompts, state = self._read([example.context for example in examples])
         starts = [list(prompt.tokens) for prompt in prompts]
         if factors == "none":
-            alone = [(start, [reply]) for start, reply in zip(starts, words, strict=True)]
-            less = self._planner.plan_dropout(state)
+            replies = [(start, [reply]) for start, reply in zip(starts, words, strict=True)]
+            no_plan = self._planner.plan_dropout(state)
             return [
-                each.astype(np.float64) - one
-                for each, one in zip(self.runtime.log_likelihoods_each(alone), less, strict=True)
+                each.astype(np.float64) - probability
+                for each, probability in zip(self.runtime.log_likelihoods_each(replies), no_plan, strict=True)
             ]
         plans = self._conditions_of(examples, state, factors, seeds)
-        # How likely plan and reply are together, less how likely the plan is.
+        # log P(plan, reply) − log P(plan).
         both = [
             (start, [[*plan, *reply] for plan in own] + own)
             for start, own, reply in zip(starts, plans, words, strict=True)
         ]
-        found = [each.astype(np.float64) for each in self.runtime.log_likelihoods_each(both)]
-        return [each[: len(own)] - each[len(own) :] for each, own in zip(found, plans, strict=True)]
+        joint = [each.astype(np.float64) for each in self.runtime.log_likelihoods_each(both)]
+        return [each[: len(own)] - each[len(own) :] for each, own in zip(joint, plans, strict=True)]
 
     def _conditions_of(
         self, examples: Sequence[Example], state: State, factors: str, seeds: Sequence[int]
@@ -360,23 +351,29 @@ class PlannedGenerator:
         if factors == "marginal":
             return self._planner.sample(state, MARGINAL_PLANS, seeds)
         if factors == "predicted":
-            felt = [Factors(emotion=EMOTIONS[int(row.argmax())]) for row in self._planner.emotions(state)]
-            drawn = self._planner.draw(state, felt, [0] * len(felt), Draw())
-            return [[self._layout.plans.encode(plans[0].plan)] for plans in drawn]
-        found = []
+            emotions = [Factors(emotion=EMOTIONS[int(row.argmax())]) for row in self._planner.emotions(state)]
+            drafts = self._planner.draft(state, emotions, [0] * len(emotions), Draw())
+            return [[self._template.plans.encode(plans[0].plan)] for plans in drafts.plans]
+        tokens = []
         for example in examples:
             if (plan := plan_of(example)) is None:
                 raise InputError("A reply has no plan to be measured with.", "Annotate the corpus first.")
-            found.append([self._layout.plans.encode(plan)])
-        return found
+            tokens.append([self._template.plans.encode(plan)])
+        return tokens
 
     def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Prompt], State]:
-        """Dialogues, read up to where a plan begins, a row each."""
+        """The prompts of dialogues, and the engine's state after them, a row each."""
         prompts = self._prompts(dialogues)
         return prompts, self._prefix_cache.read(tokens_of(prompts))
 
     def _prompts(self, dialogues: Sequence[Dialogue]) -> list[Prompt]:
-        """What stands before the plan of each dialogue's next reply."""
+        """The prompt of each dialogue's next reply, up to its plan.
+
+        The last ones are kept: *plan* and *generate* ask for the same dialogues.
+        """
+        last = self._last_prompts  # read once: another thread may replace it
+        if last is not None and last[0] == tuple(map(id, dialogues)):
+            return last[2]
         room = (
             self.runtime.context_length
             - self.config.decoding.max_tokens
@@ -387,28 +384,31 @@ class PlannedGenerator:
         prompts = list[Prompt]()
         for dialogue in dialogues:
             kept, notices = self._relevance.keep(dialogue, lambda line: len(self.runtime.encode(line)) + 1)
-            prompt = self._layout.prompt(kept, budget)
+            prompt = self._template.prompt(kept, budget)
             prompts.append(replace(prompt, notices=(*notices, *prompt.notices)))
+        # The dialogues are kept too, so that their ids stay theirs.
+        self._last_prompts = (tuple(map(id, dialogues)), tuple(dialogues), prompts)
         return prompts
 
     def _reward(
-        self, conditioning: Conditioning, prompt: Tokens, plan: Factors | None, reply: Generation
+        self, conditioning: Conditioning, prompt: Tokens, plan: Factors | None, generation: Generation
     ) -> float:
-        """How well a reply would be liked; one that was searched for, word by word, is read once more."""
-        hidden_state = reply.hidden_state
+        """The reward model's score; beam search keeps no hidden states, so its replies are encoded again."""
+        hidden_state = generation.hidden_state
         if hidden_state is None:
-            before = self._prefix_cache.before(prompt, conditioning.soft_prompt, plan)
-            hidden_state = self.runtime.mean_hidden_states(before, [self._layout.words(reply.text)[:-1]])[0]
+            prefix = self._prefix_cache.before(prompt, conditioning.soft_prompt, plan)
+            words = self._template.words(generation.text)[:-1]
+            hidden_state = self.runtime.mean_hidden_states(prefix, [words])[0]
         assert conditioning.reward_model is not None
         return round(conditioning.reward_model.score(hidden_state), 4)
 
 
 def tokens_of(prompts: Sequence[Prompt]) -> tuple[Tokens, ...]:
-    """What stands before the plan of each."""
+    """The tokens of each prompt."""
     return tuple(prompt.tokens for prompt in prompts)
 
 
 def _shares(total: int, plans: int) -> list[int]:
-    """How many replies each plan gets; the first ones get what is left over. No plan is one of its own."""
+    """How many replies each plan gets; the first ones get the remainder. No plan counts as one."""
     plans = max(1, plans)
     return [max(1, total // plans + (number < total % plans)) for number in range(plans)]

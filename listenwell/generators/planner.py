@@ -1,7 +1,7 @@
-"""Deciding what a reply should do: the exact chances of every plan, and draws from them.
+"""The planner: the exact probability of every plan, and samples from them.
 
 With one pass of 8 rows and one of at most 72, the chain P(CM|x) P(DA|x,CM) P(EM|x,CM,DA) (CoMAE, Eq. 1) is
-known for all 720 plans after an emotion, so a part that is forced also changes the parts before it.
+computed for all 720 plans after an emotion, so a part that is forced also changes the parts before it.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES, contradicts
 from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
-"""Mechanisms and acts less likely than this together, among those wanted, are not looked at further."""
+"""Pairs of mechanisms and act with a smaller share of the probability are not extended."""
 OTHERS, INTERPRETATION = "others", "interpretation"
 
 Table = dict[tuple[tuple[str, ...], str, str], float]
-"""Mechanisms, act and tone to the log of their chance."""
+"""Mechanisms, act and expressed emotion to their log probability."""
 
 
 @dataclass(frozen=True)
 class Draw:
-    """How plans are drawn."""
+    """How plans are sampled."""
 
     count: int = 1
     """How many for each dialogue; there can be fewer."""
@@ -35,16 +35,16 @@ class Draw:
     interpretation_bias: float = 0.0
     """What it gains besides for interpretation."""
     others_penalty: float = 0.0
-    """What a plan loses, in nats, for the act `others`: none of those that a listener could mean."""
+    """What a plan loses, in nats, for the act `others`."""
     opposite_penalty: float = 0.0
-    """What it loses for a tone on the wrong side of what is felt (`labels.contradicts`)."""
+    """What it loses for an expressed emotion that contradicts the user's (`labels.contradicts`)."""
     beam: int = len(SETS) * len(ACTS)
-    """Of so many of the likeliest mechanisms, and of those with an act, what follows is looked at."""
+    """How many of the likeliest sets of mechanisms, and of these with an act, are extended."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan and how likely the generator finds it."""
+    """A plan and its probability."""
 
     plan: Factors
     log_probability: float
@@ -52,20 +52,20 @@ class Planned:
 
 @dataclass(frozen=True)
 class Drafts:
-    """Plans, and the dialogues as far as the planner has read them on for these."""
+    """Plans, and the engine's state after them but for their last token."""
 
     plans: list[list[Planned]]
     """For each dialogue, the best first."""
     state: State
-    """A row for each plan, those of the first dialogue first: read up to its act, its tone comes next."""
+    """A row for each plan, those of the first dialogue first, up to and including the act."""
 
 
 @dataclass(frozen=True)
 class Planner:
-    """Reads plans off a speaker's next tokens.
+    """Computes plans from the probabilities of a generator's next tokens.
 
     Args:
-        runtime: the speaker's engine.
+        runtime: the generator's engine.
         tokens: the plan tokens in its vocabulary.
     """
 
@@ -73,138 +73,142 @@ class Planner:
     tokens: PlanTokens
 
     def emotions(
-        self, state: State, heard: Sequence[Sequence[Scored]] = (), share: float = 0.0
+        self, state: State, annotated: Sequence[Sequence[Scored]] = (), share: float = 0.0
     ) -> np.ndarray:
-        """How likely each of the 32 emotions is: (rows, 32).
+        """The probability of each of the 32 emotions: (rows, 32).
 
         Args:
-            state: dialogues, read up to where a plan begins; a row each.
-            heard: what the annotators heard in each, the likeliest emotions; empty where nobody listened.
-            share: how much their word counts beside the speaker's own, 0 to 1.
+            state: after each dialogue's prompt, a row each.
+            annotated: the annotators' likeliest emotions of each; empty where there are none.
+            share: their weight beside the generator's own prediction, 0 to 1.
         """
         own = self._next(state, "emotion")
         theirs = np.full(own.shape, 1e-3)
-        for row, scores in enumerate(heard):
+        for row, scores in enumerate(annotated):
             for score in scores:
                 theirs[row, EMOTIONS.index(score.label)] = max(score.probability, 1e-3)
         theirs /= theirs.sum(axis=1, keepdims=True)
         mixed: np.ndarray = np.exp((1 - share) * np.log(own + 1e-9) + share * np.log(theirs))
-        listened = np.array([bool(scores) for scores in heard] or [False] * len(own))
-        found: np.ndarray = np.where(listened[:, None], mixed / mixed.sum(axis=1, keepdims=True), own)
-        return found
+        is_annotated = np.array([bool(scores) for scores in annotated] or [False] * len(own))
+        result: np.ndarray = np.where(is_annotated[:, None], mixed / mixed.sum(axis=1, keepdims=True), own)
+        return result
 
     def plan_dropout(self, state: State) -> np.ndarray:
-        """The log of the chance that each row goes on with a word instead of a plan: (rows,)."""
+        """The log probability that each row continues with text instead of a plan: (rows,)."""
         logits = self.runtime.logits(state).astype(np.float64)
         every = np.logaddexp.reduce(logits, axis=1)
         logits[:, list(self.tokens.numbers[0])] = -np.inf
-        found: np.ndarray = np.logaddexp.reduce(logits, axis=1) - every
-        return found
+        result: np.ndarray = np.logaddexp.reduce(logits, axis=1) - every
+        return result
 
     def factor_probabilities(self, state: State, given: Factors) -> dict[str, np.ndarray]:
-        """How likely the choices of the first level are that `given` leaves open; empty if it leaves none.
+        """The probabilities of the first level that `given` leaves open; empty if it leaves none.
 
-        The key is the level's name; under "mechanisms" stands the chance of each mechanism: (3,).
+        The key is the level's name; for "mechanisms" the value is the probability of each mechanism: (3,).
         """
         for level in LEVELS:
             if (value := getattr(given, level)) is None:
-                found = self._next(state, level)[0]
-                return {level: mechanism_probabilities(found) if level == "mechanisms" else found}
+                row = self._next(state, level)[0]
+                return {level: mechanism_probabilities(row) if level == "mechanisms" else row}
             state = self._after(state, level, [(0, CHOICES[level].index(value))])
         return {}
 
     def draw(
-        self, state: State, wants: Sequence[Factors], seeds: Sequence[int], how: Draw
+        self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw
     ) -> list[list[Planned]]:
-        """Different plans for each dialogue, the best first, the others drawn without replacement.
+        """Different plans for each dialogue, the best first, the others sampled without replacement.
 
         Args:
-            state: dialogues, read up to where a plan begins; a row each.
-            wants: parts of the plans that are fixed, the emotion always among them; one for each row.
+            state: after each dialogue's prompt, a row each.
+            targets: parts of the plans that are fixed, the emotion always among them; one for each row.
             seeds: of the draws, one for each row.
-            how: how many, and by what beside their chances.
+            how: how many, and with which biases.
         """
-        return self.draft(state, wants, seeds, how).plans
+        return self.draft(state, targets, seeds, how).plans
 
-    def draft(self, state: State, wants: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
-        """What `draw` gives, and what was read on the way: whoever words the plans need not read it again."""
-        felt = [(row, EMOTIONS.index(str(want.emotion))) for row, want in enumerate(wants)]
-        tables, acts, rows = self._tables(self._after(state, "emotion", felt), wants, how.beam)
+    def draft(self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
+        """The plans of `draw`, and the engine's state after them, so that it need not be computed again."""
+        emotions = [(row, EMOTIONS.index(str(target.emotion))) for row, target in enumerate(targets)]
+        tables, acts, rows = self._tables(self._after(state, "emotion", emotions), targets, how.beam)
         plans = [
-            _drawn(table, str(want.emotion), seed, how)
-            for table, want, seed in zip(tables, wants, seeds, strict=True)
+            _drawn(table, str(target.emotion), seed, how)
+            for table, target, seed in zip(tables, targets, seeds, strict=True)
         ]
-        places = [
-            rows[row, one.plan.mechanisms, one.plan.act] for row, some in enumerate(plans) for one in some
+        indices = [
+            rows[row, planned.plan.mechanisms, planned.plan.act]
+            for row, own in enumerate(plans)
+            for planned in own
         ]
-        return Drafts(plans, self.runtime.pick(acts, places))
+        return Drafts(plans, self.runtime.pick(acts, indices))
 
     def sample(self, state: State, count: int, seeds: Sequence[int]) -> list[list[list[int]]]:
-        """Tokens of whole plans, each drawn on its own from the speaker's chances (some can be alike).
+        """Tokens of whole plans, each sampled independently from the generator's probabilities.
 
         Args:
-            state: dialogues, read up to where a plan begins; a row each.
+            state: after each dialogue's prompt, a row each.
             count: how many plans of each.
             seeds: one for each row.
         """
         randoms = [np.random.default_rng([seed, 23]) for seed in seeds]
         state = self.runtime.pick(state, [row for row in range(len(seeds)) for _ in range(count)])
         drawn: list[list[int]] = [[] for _ in range(count * len(seeds))]
-        for place, level in enumerate(LEVELS):
-            numbers = self.tokens.numbers[place]
+        for depth, level in enumerate(LEVELS):
+            numbers = self.tokens.numbers[depth]
             for row, probabilities in enumerate(self._next(state, level)):
                 chosen = randoms[row // count].choice(
                     len(probabilities), p=probabilities / probabilities.sum()
                 )
                 drawn[row].append(numbers[int(chosen)])
-            if place + 1 < len(LEVELS):
+            if depth + 1 < len(LEVELS):
                 state = self.runtime.step(state, [plan[-1:] for plan in drawn])
         return [drawn[row * count : (row + 1) * count] for row in range(len(seeds))]
 
     def _tables(
-        self, state: State, wants: Sequence[Factors], beam: int
+        self, state: State, targets: Sequence[Factors], beam: int
     ) -> tuple[list[Table], State, dict[tuple[int, object, object], int]]:
-        """For each row, after its emotion: the log chances of mechanisms, act and tone that are wanted.
+        """For each row, after its emotion: the log probabilities of mechanisms, act and expressed emotion.
 
-        Also the rows read on up to their acts, and where in these a row with mechanisms and act stands.
+        Also the state after the acts, and the row of each pair of mechanisms and act in it.
         """
         first = self._next(state, "mechanisms")
-        sets = [(row, chosen) for row, want in enumerate(wants) for chosen in _allowed("mechanisms", want)]
-        sets = _likeliest(sets, first, range(len(wants)), beam)
+        sets = [
+            (row, chosen) for row, target in enumerate(targets) for chosen in _allowed("mechanisms", target)
+        ]
+        sets = _likeliest(sets, first, range(len(targets)), beam)
         state = self._after(state, "mechanisms", sets)
-        second = np.array([first[place] for place in sets])[:, None] * self._next(state, "act")
-        for place, (row, _) in enumerate(sets):
-            left_out = set(range(len(ACTS))) - set(_allowed("act", wants[row]))
-            second[place, sorted(left_out)] = 0
+        second = np.array([first[pair] for pair in sets])[:, None] * self._next(state, "act")
+        for index, (row, _) in enumerate(sets):
+            left_out = set(range(len(ACTS))) - set(_allowed("act", targets[row]))
+            second[index, sorted(left_out)] = 0
         sums = np.bincount([row for row, _ in sets], second.sum(axis=1))
         kept = [
-            (place, act)
-            for place, (row, _) in enumerate(sets)
-            for act in np.flatnonzero(second[place] > LEAST * sums[row]).tolist()
+            (index, act)
+            for index, (row, _) in enumerate(sets)
+            for act in np.flatnonzero(second[index] > LEAST * sums[row]).tolist()
         ]
         kept = _likeliest(kept, second, [row for row, _ in sets], beam)
         state = self._after(state, "act", kept)
-        tables: list[Table] = [{} for _ in wants]
+        tables: list[Table] = [{} for _ in targets]
         rows = dict[tuple[int, object, object], int]()
-        for number, ((place, act), probabilities) in enumerate(
+        for number, ((index, act), probabilities) in enumerate(
             zip(kept, self._next(state, "tone"), strict=True)
         ):
-            row, chosen = sets[place]
+            row, chosen = sets[index]
             rows[row, SETS[chosen], ACTS[act]] = number
-            for tone in _allowed("tone", wants[row]):
-                likely = float(np.log(second[place, act] * probabilities[tone] + 1e-30))
+            for tone in _allowed("tone", targets[row]):
+                likely = float(np.log(second[index, act] * probabilities[tone] + 1e-30))
                 tables[row][SETS[chosen], ACTS[act], TONES[tone]] = likely
         return tables, state, rows
 
     def _next(self, state: State, level: str) -> np.ndarray:
-        """The chances of a level's choices, when the next token must be one of them: (rows, choices)."""
+        """The probabilities of a level's values, given that the next token is one of them: (rows, values)."""
         logits = self.runtime.logits(state)[:, list(self.tokens.numbers[LEVELS.index(level)])]
         weights: np.ndarray = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
         weights /= weights.sum(axis=1, keepdims=True)
         return weights
 
     def _after(self, state: State, level: str, choices: Sequence[tuple[int, int]]) -> State:
-        """Rows gone on with choices of a level: a new row for each (row, choice)."""
+        """The state after values of a level: a new row for each (row, value)."""
         numbers = self.tokens.numbers[LEVELS.index(level)]
         rows, tokens = [row for row, _ in choices], [[numbers[choice]] for _, choice in choices]
         return self.runtime.branch(state, rows, tokens)
@@ -212,23 +216,23 @@ class Planner:
 
 def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
     plans = list(table)
-    leaning = [
+    biases = [
         how.mechanism_bias * len(mechanisms)
         + how.interpretation_bias * (INTERPRETATION in mechanisms)
         - how.others_penalty * (act == OTHERS)
         - how.opposite_penalty * contradicts(tone, emotion)
         for mechanisms, act, tone in plans
     ]
-    scores = (np.array([table[plan] for plan in plans]) + leaning) / how.temperature
+    scores = (np.array([table[plan] for plan in plans]) + biases) / how.temperature
     # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).
     noise = np.random.default_rng([seed, 17]).gumbel(size=len(plans))
     first = int(scores.argmax())
-    order = [first, *(place for place in np.argsort(-(scores + noise)).tolist() if place != first)]
-    return [Planned(Factors(emotion, *plans[place]), table[plans[place]]) for place in order[: how.count]]
+    order = [first, *(index for index in np.argsort(-(scores + noise)).tolist() if index != first)]
+    return [Planned(Factors(emotion, *plans[index]), table[plans[index]]) for index in order[: how.count]]
 
 
 def mechanism_probabilities(sets: np.ndarray) -> np.ndarray:
-    """How likely each of ER, IP, EX is, from the chances of the 8 sets: (3,)."""
+    """The probability of each of ER, IP, EX, from those of the 8 sets: (3,)."""
     holds = np.array([[name in chosen for name in MECHANISMS] for chosen in SETS])
     probabilities: np.ndarray = sets @ holds
     return probabilities
@@ -237,14 +241,14 @@ def mechanism_probabilities(sets: np.ndarray) -> np.ndarray:
 def _likeliest(
     choices: list[tuple[int, int]], probabilities: np.ndarray, rows: Sequence[int], most: int
 ) -> list[tuple[int, int]]:
-    """Of (place, choice) those that are among so many of the likeliest of their row, in their order."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for one in sorted(choices, key=lambda one: -probabilities[one]):
-        found.setdefault(rows[one[0]], []).append(one)
-    kept = {one for several in found.values() for one in several[:most]}
-    return [one for one in choices if one in kept]
+    """Of (index, value) pairs the `most` likeliest of each row, in their order."""
+    by_row: dict[int, list[tuple[int, int]]] = {}
+    for pair in sorted(choices, key=lambda pair: -probabilities[pair]):
+        by_row.setdefault(rows[pair[0]], []).append(pair)
+    kept = {pair for pairs in by_row.values() for pair in pairs[:most]}
+    return [pair for pair in choices if pair in kept]
 
 
-def _allowed(level: str, want: Factors) -> list[int]:
-    value = getattr(want, level)
+def _allowed(level: str, target: Factors) -> list[int]:
+    value = getattr(target, level)
     return list(range(len(CHOICES[level]))) if value is None else [CHOICES[level].index(value)]

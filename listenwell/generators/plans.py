@@ -1,4 +1,4 @@
-"""Plans in the vocabulary: what a reply is meant to do, as tokens before its words.
+"""Plans as tokens before a reply's text.
 
 CoMAE's chain P(CM|x) P(DA|x,CM) P(EM|x,CM,DA) P(y|x,CM,DA,EM) (Eq. 1), with the user's emotion before it, is
 ordinary next-token prediction once every factor is a token: emotion, mechanisms (one token for each of the 8
@@ -29,18 +29,18 @@ def _choices() -> dict[str, tuple[object, ...]]:
 
 
 CHOICES = _choices()
-"""What each level can be."""
+"""The values of each level."""
 
 
 def token_name(level: str, value: object) -> str:
-    """How a choice is spelled in the vocabulary, such as `<|act:questioning|>` or `<|mechanisms:ER+EX|>`."""
+    """The token of a value, such as `<|act:questioning|>` or `<|mechanisms:ER+EX|>`."""
     if level == "mechanisms" and isinstance(value, tuple):
         value = "+".join(_SHORT[name] for name in value) or "none"
     return f"<|{level}:{value}|>"
 
 
 def token_words(level: str, value: object) -> str:
-    """What a choice is called in words, for a token that has learned nothing yet."""
+    """A value in words, to initialize its token's embedding."""
     words = " ".join(value) if isinstance(value, tuple) else str(value)
     return f" {words.replace('_', ' ') or 'none'}"
 
@@ -58,7 +58,7 @@ class PlanTokens:
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> "PlanTokens":
-        """Look them up; a vocabulary without them is an error."""
+        """The plan tokens of a vocabulary; one without them is an error."""
         return cls(
             tuple(
                 tuple(vocabulary.special(token_name(level, value)) for value in CHOICES[level])
@@ -68,26 +68,26 @@ class PlanTokens:
 
     def encode(self, plan: Factors) -> list[int]:
         """A whole plan's tokens."""
-        found = []
-        for place, level in enumerate(LEVELS):
+        tokens = []
+        for numbers, level in zip(self.numbers, LEVELS, strict=True):
             value = getattr(plan, level)
             if value is None:
-                raise InputError(f"The plan says nothing of the {level}.", "Decide it before the words.")
-            found.append(self.numbers[place][CHOICES[level].index(value)])
-        return found
+                raise InputError(f"The plan has no {level}.", "Give a whole plan.")
+            tokens.append(numbers[CHOICES[level].index(value)])
+        return tokens
 
     def decode(self, tokens: Sequence[int]) -> Factors:
         """The plan that tokens stand for; fewer than four give its first levels."""
-        chosen = {
-            level: CHOICES[level][self.numbers[place].index(token)]
-            for place, (level, token) in enumerate(zip(LEVELS, tokens, strict=False))
+        values = {
+            level: CHOICES[level][numbers.index(token)]
+            for numbers, level, token in zip(self.numbers, LEVELS, tokens, strict=False)
         }
-        return Factors(**chosen)  # type: ignore[arg-type]
+        return Factors(**values)  # type: ignore[arg-type]
 
 
 def plan_of(example: Example) -> Factors | None:
-    """The plan that the human reply carried out: the speaker's true emotion where it is known, and what the
-    annotators read; None where a factor is missing."""
+    """The plan of a human reply: the corpus's emotion where it has one, otherwise the annotated factors; None
+    where a factor is missing."""
     read = example.reply.factors or Factors()
     plan = Factors(
         emotion=example.context.emotion or read.emotion,
@@ -99,7 +99,7 @@ def plan_of(example: Example) -> Factors | None:
 
 
 def is_whole(plan: Factors) -> bool:
-    """Whether every level is decided."""
+    """Whether a plan has every level."""
     return all(getattr(plan, level) is not None for level in LEVELS)
 
 
@@ -109,7 +109,7 @@ def wanted(
     act: str | None = None,
     tone: str | None = None,
 ) -> Factors:
-    """The parts of a plan that a person asks for, in their spelling; an unknown one names the valid ones.
+    """A target from a user's own spelling of the labels; an unknown label is an error with the valid ones.
 
     Args:
         emotion: what the other person feels.
@@ -117,7 +117,7 @@ def wanted(
         act: what the reply does.
         tone: the emotion it expresses.
     """
-    chosen = None
+    chosen: tuple[str, ...] | None = None
     if mechanisms is not None:
         names = [name for name in mechanisms if name.strip().casefold() != "none"]
         if names and len(names) < len(mechanisms):
@@ -135,19 +135,19 @@ def wanted(
 
 
 def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]]:
-    """Every reply with its plan; those that were never annotated are, by the shipped annotators."""
+    """Every reply with its plan; those without annotations get them from the shipped annotators."""
     plans = [plan_of(example) for example in examples]
-    missing = [place for place, plan in enumerate(plans) if plan is None]
+    missing = [index for index, plan in enumerate(plans) if plan is None]
     if missing:
         from listenwell.annotators.annotator import Annotator
 
         heads = ("emotion", "act", "tone", "emotional_reaction", "interpretation", "exploration")
         whole = (
-            replace(examples[place].context, turns=(*examples[place].context.turns, examples[place].reply))
-            for place in missing
+            replace(examples[index].context, turns=(*examples[index].context.turns, examples[index].reply))
+            for index in missing
         )
-        for place, dialogue in zip(missing, Annotator.load(heads=heads).annotate_all(whole, 1), strict=True):
-            plans[place] = plan_of(Example(examples[place].context, dialogue.turns[-1]))
+        for index, dialogue in zip(missing, Annotator.load(heads=heads).annotate_all(whole, 1), strict=True):
+            plans[index] = plan_of(Example(examples[index].context, dialogue.turns[-1]))
     for example, plan in zip(examples, plans, strict=True):
         if plan is not None:  # a reply to one's own words has no mechanisms
             yield example, plan

@@ -1,30 +1,115 @@
-"""How a planned reply stands in the model's context: dialogue, plan, words; to learn it and to speak it."""
+"""The prompt template: dialogues, plans and replies as one sequence of tokens, in ChatML.
+
+Special tokens are inserted by number; everything a person wrote is text between them. The system turn with
+the persona and the newest turn always stay, the oldest turns go first.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
-from listenwell.dialogue import Dialogue, Example, Factors
+from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.errors import InputError
 from listenwell.generators.base import Prompt
-from listenwell.generators.chatml import END, START, build_prompt, reply_head, with_short_persona
 from listenwell.generators.plans import PlanTokens
 from listenwell.runtime.text import Vocabulary
 
+START, END = "<|im_start|>", "<|im_end|>"
 PERSONA_SHARE = 0.5
-"""Of a prompt at most so much is persona."""
+"""The largest part of a prompt that a persona may take."""
+
+
+def build_prompt(
+    vocabulary: Vocabulary,
+    dialogue: Dialogue,
+    system: str,
+    budget: int,
+    shots: Sequence[tuple[str, str]] = (),
+) -> Prompt:
+    """The prompt for the listener's next turn.
+
+    Args:
+        vocabulary: the model's.
+        dialogue: ends with somebody else's turn; the listener's own persona goes into the system turn.
+        system: who the listener is; empty for no system turn (unless there is a persona).
+        budget: how many tokens the prompt may have.
+        shots: exchanges that show the model how to answer; they come before the dialogue and always stay.
+    """
+    persona = dialogue.persona_of(dialogue.listener)
+    if persona and persona.lines:
+        system = f"{system}\nAbout you: {' '.join(persona.lines)}".strip()
+    head = turn_tokens(vocabulary, "system", vocabulary.encode(system)) if system else []
+    for message, answer in shots:
+        head += turn_tokens(vocabulary, "user", vocabulary.encode(message))
+        head += turn_tokens(vocabulary, "assistant", vocabulary.encode(answer))
+    tail = reply_head(vocabulary)
+    room = budget - len(head) - len(tail)
+    frame = len(turn_tokens(vocabulary, "user", []))
+    if room < frame + budget // 4:  # less than a quarter for the turns is too little
+        raise InputError(
+            f"The persona and the instructions take {len(head)} of the prompt's {budget} tokens.",
+            "Give fewer or shorter persona lines, or a larger prompt_tokens in the recipe.",
+        )
+    notices: list[str] = []
+    kept: list[list[int]] = []
+    for turn in reversed(dialogue.turns):
+        text = vocabulary.encode(turn.text)
+        if not kept and len(text) + frame > room:
+            left_out = len(text) - (room - frame)
+            text = text[left_out:]
+            notices.append(f"The text was too long: its first {left_out} tokens were left out.")
+        tokens = turn_tokens(vocabulary, role_of(turn, dialogue), text)
+        if len(tokens) > room:
+            break
+        kept.append(tokens)
+        room -= len(tokens)
+    if dropped := len(dialogue.turns) - len(kept):
+        notices.append(f"The dialogue is long: the {dropped} oldest turns were left out.")
+    turns = [token for tokens in reversed(kept) for token in tokens]
+    # A turn ends with its end mark, or where the model begins another.
+    stop = frozenset({vocabulary.special(END), vocabulary.special(START)})
+    return Prompt((*head, *turns, *tail), stop, tuple(notices))
+
+
+def with_short_persona(vocabulary: Vocabulary, dialogue: Dialogue, tokens: int) -> Dialogue:
+    """The dialogue with as many first lines of the listener's persona as fit into this many tokens."""
+    persona = dialogue.persona_of(dialogue.listener)
+    if persona is None:
+        return dialogue
+    lengths = [len(line) + 1 for line in vocabulary.encode_many(persona.lines)]
+    kept = sum(total <= tokens for total in accumulate(lengths))
+    others = (other for other in dialogue.personas if other is not persona)
+    return replace(dialogue, personas=(*others, replace(persona, lines=persona.lines[:kept])))
+
+
+def reply_head(vocabulary: Vocabulary) -> list[int]:
+    """The tokens before a reply's text; all that comes before it in P(y), a reply without context."""
+    return [vocabulary.special(START), *vocabulary.encode("assistant\n")]
+
+
+def turn_tokens(vocabulary: Vocabulary, role: str, text: list[int]) -> list[int]:
+    """A turn with its special tokens; `text` is already encoded."""
+    mark = vocabulary.special
+    return [mark(START), *vocabulary.encode(f"{role}\n"), *text, mark(END), *vocabulary.encode("\n")]
+
+
+def role_of(turn: Turn, dialogue: Dialogue) -> str:
+    """The ChatML role of a turn: the listener is the assistant, everybody else the user."""
+    return "assistant" if turn.speaker == dialogue.listener else "user"
 
 
 @dataclass(frozen=True)
 class EncodedPrompt:
-    """A reply with all that stands before it, as tokens."""
+    """A reply and everything before it, as tokens."""
 
     tokens: list[int]
     plan: int
-    """Where the plan begins; where the words begin, if there is none."""
+    """Where the plan begins; where the text begins, if there is none."""
     words: int
-    """Where the reply's words begin; its end mark is the last token."""
+    """Where the reply's text begins; its end token is the last one."""
     text: str
 
 
@@ -36,51 +121,51 @@ class PromptTemplate:
     plans: PlanTokens
 
     def prompt(self, dialogue: Dialogue, budget: int) -> Prompt:
-        """What stands before the plan."""
+        """Everything before the plan."""
         short = with_short_persona(self.vocabulary, dialogue, int(PERSONA_SHARE * budget))
         return build_prompt(self.vocabulary, short, "", budget)
 
     def example(self, example: Example, plan: Factors | None, limit: int) -> EncodedPrompt:
-        """A human reply after its context; None for no plan. Too long a talk loses its oldest turns."""
-        decided = self.plans.encode(plan) if plan else []
+        """A human reply after its context; None for no plan. A long dialogue loses its oldest turns."""
+        plan_tokens = self.plans.encode(plan) if plan else []
         words = self.words(example.reply.text, limit // 2)
-        before = self.prompt(example.context, limit - len(decided) - len(words)).tokens
+        before = self.prompt(example.context, limit - len(plan_tokens) - len(words)).tokens
         return EncodedPrompt(
-            [*before, *decided, *words], len(before), len(before) + len(decided), example.reply.text
+            [*before, *plan_tokens, *words], len(before), len(before) + len(plan_tokens), example.reply.text
         )
 
     def alone(self, text: str, limit: int) -> EncodedPrompt:
-        """A reply with nothing before it: what P(y) is learned from."""
+        """A reply without context, to train P(y)."""
         start = len(self.head)
         return EncodedPrompt([*self.head, *self.words(text, limit - start)], start, start, text)
 
     def words(self, text: str, limit: int = 2**20) -> list[int]:
-        """A reply's own tokens and its end mark."""
+        """A reply's own tokens and its end token."""
         return [*self.vocabulary.encode(text)[: max(1, limit - 1)], self.vocabulary.special(END)]
 
     def theirs(self, tokens: Sequence[int]) -> np.ndarray:
-        """Where the other person's words stand, with their end marks: (tokens,) bool."""
+        """Which tokens are the other person's text or its end tokens: (tokens,) bool."""
         start, end = (self.vocabulary.special(mark) for mark in (START, END))
         role = self.vocabulary.encode("user\n")
-        found, inside = np.zeros(len(tokens), bool), False
-        for place, token in enumerate(tokens):  # marks are never a part of what somebody wrote
+        mask, inside = np.zeros(len(tokens), bool), False
+        for index, token in enumerate(tokens):  # text never contains special tokens
             if token == start:
-                inside = list(tokens[place + 1 : place + 1 + len(role)]) == role
-                first = place + 1 + len(role)
+                inside = list(tokens[index + 1 : index + 1 + len(role)]) == role
+                first = index + 1 + len(role)
             elif inside:
-                found[place] = place >= first
+                mask[index] = index >= first
                 inside = token != end
-        return found
+        return mask
 
     def situation(self, dialogue: Dialogue, limit: int) -> EncodedPrompt:
-        """What happened, told after the talk, where the corpus knows it: to understand is to retell."""
-        told = self.words(dialogue.situation or "", limit // 2)
+        """The situation after the dialogue, where the corpus has one: an auxiliary task of training."""
+        situation = self.words(dialogue.situation or "", limit // 2)
         head = [self.vocabulary.special(START), *self.vocabulary.encode("situation\n")]
-        prompt = self.prompt(dialogue, limit - len(told) - len(head)).tokens
+        prompt = self.prompt(dialogue, limit - len(situation) - len(head)).tokens
         before = [*prompt[: -len(self.head)], *head]
-        return EncodedPrompt([*before, *told], len(before), len(before), dialogue.situation or "")
+        return EncodedPrompt([*before, *situation], len(before), len(before), dialogue.situation or "")
 
     @cached_property
     def head(self) -> list[int]:
-        """What stands before a reply without context."""
+        """The tokens before a reply without context."""
         return reply_head(self.vocabulary)

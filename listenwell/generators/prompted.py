@@ -1,15 +1,16 @@
-"""The first listener: an instruction-tuned model with a short system prompt, nothing trained."""
+"""The prompted generator: an instruction-tuned model with a short system prompt and three examples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import GeneratorOutput
-from listenwell.generators.chatml import build_prompt
+from listenwell.generators.base import Generator
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.generation import generate_from_prompt
+from listenwell.generators.prompt_template import build_prompt
+from listenwell.pipeline import GeneratorOutput, OnText
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.engines import Engine, load_runtime
 from listenwell.runtime.weights import find_source
@@ -36,24 +37,24 @@ SHOTS = (
 
 MOST_CANDIDATES = 64
 _NEXT_SEED = 1_000_003
-"""How far the candidates' seeds lie apart: further than those of a listener's plans."""
+"""The distance between the seeds of one reply's candidates."""
 
 
 @dataclass(frozen=True)
 class PromptedConfig:
-    """Settings of the prompted listener."""
+    """Settings of the prompted generator."""
 
     base: str = "smollm2-135m-instruct"
     """A base model's name; see `listenwell.runtime.weights`."""
     system: str = SYSTEM
     shots: tuple[tuple[str, str], ...] = SHOTS
-    """Exchanges that show how to answer; a model this small copies a manner better than it obeys."""
+    """Exchanges that show how to answer; a model this small follows examples better than instructions."""
     prompt_tokens: int = 1024
     """Budget of the prompt: system turn, persona and the latest turns."""
     decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.3))
-    """Cooler than elsewhere: of an untrained model only the likeliest words make sense."""
+    """Lower than elsewhere: without fine-tuning only the likeliest tokens make sense."""
     candidates: int = 1
-    """How many replies it proposes; of several, the listener's judges choose."""
+    """How many replies it proposes; several are reranked."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
 
@@ -64,8 +65,8 @@ class PromptedConfig:
             raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
 
 
-class Prompted:
-    """Speaks by continuing a ChatML prompt."""
+class Prompted(Generator):
+    """Continues a ChatML prompt."""
 
     Config = PromptedConfig
 
@@ -81,15 +82,11 @@ class Prompted:
         return cls(config, runtime, f"prompted ({weights.name if weights else config.base})")
 
     def generate(
-        self,
-        dialogue: Dialogue,
-        plans: Sequence[Factors],
-        seed: int,
-        on_text: Callable[[str], None] | None = None,
+        self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
-        """One reply or more; plans are not used, since nothing taught this model what one is.
+        """One reply or more; plans are not used, since this model was not trained with any.
 
-        Of several, no two have the same words, so they can be fewer than asked for.
+        Of several, no two have the same text, so they can be fewer than requested.
         """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
@@ -98,5 +95,5 @@ class Prompted:
         )
         seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
         generations = generate_from_prompt(self.runtime, prompt, decoding, seeds, on_text)
-        texts = dict.fromkeys(reply.text for reply in generations)
+        texts = dict.fromkeys(generation.text for generation in generations)
         return GeneratorOutput(tuple(Candidate(text) for text in texts), prompt.notices)

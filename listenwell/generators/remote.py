@@ -1,21 +1,23 @@
-"""A generator that is elsewhere: any endpoint of OpenAI's kind, such as Ollama's or vLLM's.
+"""The remote generator: any endpoint with OpenAI's API, such as Ollama's or vLLM's.
 
-Plans are given as instructions; who hears, chooses and guards stays here. What people say goes in as
-messages of its own, never as part of the instruction.
+Plans become instructions; all other stages stay here. What people write is sent as messages of its own, never
+as part of the instruction.
 """
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx2
 
-from listenwell.dialogue import Candidate, Dialogue, Factors, Scored
+from listenwell.dialogue import INSTRUCTION as INSTRUCTION_NOTE
+from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError, ListenwellError
-from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.base import Generator
 from listenwell.labels import GROUP_MEMBERS, GROUP_OF_EMOTION
-from listenwell.serving.openai_api import MOST_MESSAGES
+from listenwell.pipeline import Emotions, GenerateRequest, GeneratorOutput, OnText, Plan
 
 INSTRUCTION = (
     "You are a kind friend who listens. Answer the other person in one to three short sentences, as "
@@ -37,12 +39,14 @@ MECHANISMS = {
     "interpretation": "say what you understand of their feelings or what they live through",
     "exploration": "gently explore what they have not said",
 }
-GLAD = ("prepared", "hopeful", "grateful", "excited", "proud", "sentimental", "trusting", "caring")
-"""Groups of emotions that are no burden."""
-PLANS_FOR_GLAD = ("acknowledging", "questioning", "encouraging", "wishing")
-PLANS_FOR_SAD = ("sympathizing", "questioning", "acknowledging", "consoling", "encouraging")
+PLEASANT_GROUPS = ("prepared", "hopeful", "grateful", "excited", "proud", "sentimental", "trusting", "caring")
+"""Groups of pleasant emotions."""
+ACTS_IF_PLEASANT = ("acknowledging", "questioning", "encouraging", "wishing")
+ACTS_IF_UNPLEASANT = ("sympathizing", "questioning", "acknowledging", "consoling", "encouraging")
 LARGEST = 1 << 20
-"""Bytes of an answer; a longer one is not read."""
+"""Bytes of a response; a longer one is an error."""
+MAX_MESSAGES = 1000
+"""Older turns are left out of a request."""
 _NEXT_SEED = 1_000_003
 
 
@@ -54,20 +58,20 @@ class RemoteError(ListenwellError):
 
 @dataclass(frozen=True)
 class RemoteConfig:
-    """Which endpoint, and how it is asked."""
+    """The endpoint, and the settings of its requests."""
 
     base_url: str
-    """Up to and with /v1."""
+    """Up to and including /v1."""
     model: str
     api_key: str | None = field(default=None, repr=False)
     plans: int = 3
-    """How many different plans are worded, a request for each."""
+    """How many different plans are tried, with a request for each."""
     temperature: float = 0.7
     max_tokens: int = 160
     seconds: float = 120.0
-    """That an answer may take."""
+    """The timeout of a request."""
     at_once: int = 8
-    """Requests under way at a time."""
+    """How many requests run at a time."""
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
@@ -80,13 +84,15 @@ class RemoteConfig:
             raise InputError(f"plans is {self.plans}.", "Give 1 to 16.")
 
 
-class Remote:
-    """Fills the listener's places *plan* and *speak*.
+class Remote(Generator, Plan):
+    """Fills the stages *plan* and *generate*.
 
     Args:
         config: of the endpoint.
-        client: another way to reach it.
+        client: another HTTP client, for tests.
     """
+
+    Config = RemoteConfig
 
     def __init__(self, config: RemoteConfig, client: httpx2.Client | None = None) -> None:
         self.config, self.name = config, f"{config.model} (remote)"
@@ -95,47 +101,41 @@ class Remote:
         self._threads = ThreadPoolExecutor(config.at_once, "remote")
 
     def plan(
-        self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
+        self, dialogue: Dialogue, emotion: Emotions | None, target: Factors, seed: int
     ) -> tuple[Factors, ...]:
-        """Plans that differ in what the reply does; the emotion is what was heard."""
-        felt = want.emotion or (emotion[0].label if emotion else None)
-        want = replace(want, emotion=felt)
-        if want.act is not None:
-            return (want,)
-        is_glad = felt is not None and GROUP_OF_EMOTION[felt] in GLAD
-        acts = (PLANS_FOR_GLAD if is_glad else PLANS_FOR_SAD)[: self.config.plans]
-        return tuple(replace(want, act=act) for act in acts)
+        """Plans with different acts; the emotion is the annotators'."""
+        label = target.emotion or (emotion[0].label if emotion else None)
+        target = replace(target, emotion=label)
+        if target.act is not None:
+            return (target,)
+        is_pleasant = label is not None and GROUP_OF_EMOTION[label] in PLEASANT_GROUPS
+        acts = (ACTS_IF_PLEASANT if is_pleasant else ACTS_IF_UNPLEASANT)[: self.config.plans]
+        return tuple(replace(target, act=act) for act in acts)
 
     def generate(
-        self,
-        dialogue: Dialogue,
-        plans: Sequence[Factors],
-        seed: int,
-        on_text: Callable[[str], None] | None = None,
+        self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
-        """A reply for each plan, or one without; no two have the same words."""
-        speech = self.generate_batch([(dialogue, plans, seed)])[0]
-        if on_text:
-            on_text(speech.candidates[0].text)
-        return speech
+        """A reply for each plan, or one without; no two have the same text."""
+        return self.generate_batch([(dialogue, plans, seed)], on_text)[0]
 
     def generate_batch(
-        self, asked: Sequence[tuple[Dialogue, Sequence[Factors], int]]
+        self, requests: Sequence[GenerateRequest], on_text: OnText | None = None
     ) -> list[GeneratorOutput]:
-        """The same for several dialogues, all requests at once."""
+        """`generate` for several dialogues, with all HTTP requests at once."""
         jobs = [
             (row, plan, self._threads.submit(self._generation, dialogue, plan, seed + number * _NEXT_SEED))
-            for row, (dialogue, plans, seed) in enumerate(asked)
+            for row, (dialogue, plans, seed) in enumerate(requests)
             for number, plan in enumerate(plans or (None,))
         ]
-        found: list[dict[str, Candidate]] = [{} for _ in asked]
+        candidates: list[dict[str, Candidate]] = [{} for _ in requests]
         for row, plan, job in jobs:
-            text = job.result()
-            if text:
-                found[row].setdefault(text, Candidate(text, plan))
-        if not all(found):
-            raise RemoteError("The endpoint answered without words.", "Try again, or use another model.")
-        return [GeneratorOutput(tuple(candidates.values())) for candidates in found]
+            if text := job.result():
+                candidates[row].setdefault(text, Candidate(text, plan))
+        if not all(candidates):
+            raise RemoteError("The endpoint's reply is empty.", "Try again, or use another model.")
+        if on_text:
+            on_text(next(iter(candidates[0])))
+        return [GeneratorOutput(tuple(proposed.values())) for proposed in candidates]
 
     def _generation(self, dialogue: Dialogue, plan: Factors | None, seed: int) -> str:
         body = {
@@ -173,18 +173,16 @@ def _read(response: httpx2.Response) -> bytes:
 
 
 def words_of(content: bytes) -> str:
-    """The reply in a chat completion; anything else is an error."""
-    import json
-
+    """The text of a chat completion; anything else is an error."""
     try:
-        found = json.loads(content)["choices"][0]["message"]["content"]
+        content_text = json.loads(content)["choices"][0]["message"]["content"]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
-        found = None
-    if not isinstance(found, str):
+        content_text = None
+    if not isinstance(content_text, str):
         raise RemoteError(
             "The endpoint's answer is no chat completion.", "Check that --base-url ends in /v1."
         )
-    return found.encode("utf-8", "replace").decode().strip()
+    return content_text.encode("utf-8", "replace").decode().strip()
 
 
 def messages(dialogue: Dialogue, plan: Factors | None) -> list[dict[str, Any]]:
@@ -193,17 +191,16 @@ def messages(dialogue: Dialogue, plan: Factors | None) -> list[dict[str, Any]]:
     persona = dialogue.persona_of(dialogue.listener)
     if persona and persona.lines:
         parts += ["About yourself:", *persona.lines]
-    if plan and (told := instruction(plan)):
-        parts.append(told)
-    said = [
-        {"role": "assistant" if turn.speaker == dialogue.listener else "user", "content": turn.text}
-        for turn in dialogue.turns[1 - MOST_MESSAGES :]
-    ]
-    return [{"role": "system", "content": "\n".join(parts)}, *said]
+    if own := dialogue.note(INSTRUCTION_NOTE):
+        parts.append(own)
+    if plan and (words := instruction(plan)):
+        parts.append(words)
+    recent = replace(dialogue, turns=dialogue.turns[1 - MAX_MESSAGES :], personas=(), notes=())
+    return [{"role": "system", "content": "\n".join(parts)}, *recent.to_messages()]
 
 
 def instruction(plan: Factors) -> str:
-    """A plan in words, for a model that was never taught ours."""
+    """A plan in words, for a model that was not trained with plans."""
     parts = [f"They feel {_near(plan.emotion)}."] if plan.emotion else []
     if plan.mechanisms:
         parts.append(f"In your reply, {'; '.join(MECHANISMS[name] for name in plan.mechanisms)}.")

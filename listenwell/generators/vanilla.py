@@ -12,8 +12,8 @@ from pathlib import Path
 from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
-from listenwell.generators.chatml import END, build_prompt
 from listenwell.generators.decoding import Decoding
+from listenwell.generators.prompt_template import END, build_prompt
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.runtime.base import Runtime
@@ -34,7 +34,7 @@ class VanillaConfig(PromptedConfig):
 
 
 class Vanilla(Prompted):
-    """Speaks from the dialogue alone; a persona is put before it, though none was seen in training."""
+    """Generates from the dialogue alone; a persona goes before it, although training has none."""
 
     Config = VanillaConfig
     _folder: Path | None = None
@@ -55,7 +55,7 @@ class Vanilla(Prompted):
         return generator
 
     def perplexity(self, examples: Iterable[Example]) -> Perplexity:
-        """How likely the people's own replies are: by token (end marks included), by word and by byte."""
+        """The perplexity of human replies by token (end tokens included), by word and by byte."""
         nlls, counts, texts = list[float](), list[int](), list[str]()
         end = self.runtime.vocabulary.special(END)
         for example in examples:
@@ -69,7 +69,7 @@ class Vanilla(Prompted):
         return perplexity_of(nlls, counts, texts, self.name)
 
     def files(self) -> Iterator[Path]:
-        """The checkpoint's files, for its hash."""
+        """The checkpoint's files, for their hash."""
         if self._folder is not None:
             checkpoint = open_checkpoint(self._folder, KIND)
             yield from (checkpoint.path(name) for name in checkpoint.sums)

@@ -102,7 +102,7 @@ class Ranker:
         return np.asarray(self.scorer.score([dialogue], replies)[0])
 
     def rerank(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], target: Factors | None = None
     ) -> tuple[Candidate, ...]:
         """The candidates with this ranker's score beside those they have, the best first."""
         ranked = self.rank(dialogue, [candidate.text for candidate in candidates])

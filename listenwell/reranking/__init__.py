@@ -1,1 +1,1 @@
-"""Choosing: small judges of what a reply should not do, and how their votes are put together."""
+"""Reranking: features of candidate replies and their weighted sum."""

@@ -1,118 +1,119 @@
-"""How much each judge of a reply counts."""
+"""The weight of each reranking feature."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from listenwell.errors import InputError, unknown_name
+from listenwell.serialization import also_read_as
 
-SOFT = ("reward", "reader", "ranker", "likelihood", "prior", "plan", "plan_adherence")
-"""Judges whose scores mean something only beside those of the other candidates."""
+STANDARDIZED = ("reward", "likelihood", "plan_adherence")
+"""Features that are standardized over the candidates of a reply: their scale means nothing by itself."""
+MERITS = ("interpretation", "exploration")
+"""Features that are added as they are."""
 FAULTS = (
     "generic_response",
-    "repeated",
-    "copied",
+    "repetition",
+    "copied_persona",
     "unsupported_disclosure",
     "unfinished",
     "generic_question",
     "brevity",
 )
-"""Judges who find what a reply should not do; what they find is taken off as it is."""
+"""Features that are subtracted as they are."""
 SHORT = ("generic_question", "brevity")
-"""Faults that a plan can ask for: a question and nothing else is short."""
-MERITS = ("interprets", "explores")
-"""Judges who find what a reply should do; what they find is added as it is."""
-FEATURES = (*SOFT, *MERITS, *FAULTS)
-LATE = ("reader", "ranker", "prior")
-"""Soft judges that take time and count little: asked in this order after all others, and only while they
-could still change which candidate comes first."""
-READ = {"interprets": "interpretation", "explores": "exploration", "plan_adherence": None}
-"""Judges who ask the annotators, and the mechanism that is looked at, where it is one."""
-CHOICE = "choice"
-"""The name of the score by which candidates are put in order."""
+"""Faults that a target can ask for: a reply that only asks a question is short."""
+FEATURES = (*STANDARDIZED, *MERITS, *FAULTS)
+ANNOTATED = ("plan_adherence", *MERITS)
+"""Features that come from the annotators."""
+TOTAL = "total"
+"""The name of the score that orders the candidates."""
+
+OLD_NAMES = {
+    "liked": "reward",
+    "realized": "plan_adherence",
+    "interprets": "interpretation",
+    "explores": "exploration",
+    "stock": "generic_response",
+    "repeated": "repetition",
+    "copied": "copied_persona",
+    "invented": "unsupported_disclosure",
+    "bare": "generic_question",
+    "brief": "brevity",
+    "choice": TOTAL,
+}
+"""Feature names of earlier releases, still accepted where a user names features."""
+REMOVED = ("reader", "ranker", "prior")
+"""Features of earlier releases that no longer exist; leaving them out is accepted and does nothing."""
 
 
 @dataclass(frozen=True)
 class RerankerConfig:
-    """The weight of each judge; 0 leaves a judge out.
+    """The weight of each feature; 0 leaves a feature out.
 
-    A soft judge's scores are first brought to mean 0 and deviation 1 over the candidates of a reply: with a
-    weight of 1, a reply one deviation better than the others gains one point. A fault costs its weight times
-    what the judge found.
+    A standardized feature has mean 0 and deviation 1 over the candidates of a reply: with a weight of 1, a
+    reply that is one deviation better than the others gains one point. A merit gains, and a fault costs, its
+    weight times its value.
     """
 
-    reward: float = 3.0
-    """How well raters would like the reply, as the speaker's own states tell (`generators.reward_model`): on 160
-    validation contexts it agrees with raters far better than any other judge (docs/speaking.md)."""
-    reader: float = 0.5
-    """How well the reply fits what was said before, by the reader, which learned to tell it from replies that
-    are nearly right: to the opposite feeling, to the last turn alone, to somebody else."""
-    ranker: float = 0.0
-    """How well the reply fits by the trained ranker, which learned to find it among a hundred others: what it
-    is about counts most there, and not whether it takes the right side. Beside the others it adds nothing."""
+    reward: float = field(default=3.0, metadata=also_read_as("liked"))
+    """The reward model's score (`generators.reward_model`). On 160 validation contexts it agrees with raters
+    far better than any other feature."""
     likelihood: float = 0.5
-    """log P(reply | dialogue, plan) by token: likely replies are better than odd ones."""
-    prior: float = 0.1
-    """log P(reply) by token, taken off: a mild pull away from what fits everywhere. Strong ones choose odd
-    replies: with 0.7 against a likelihood of 1, the best of 16 was worse than no choice."""
-    plan: float = 0.2
-    """log P(plan | dialogue): replies to likely plans."""
-    plan_adherence: float = 0.5
-    """How likely the reply does what its plan says, by the annotators."""
-    interprets: float = 2.5
-    """For each level of interpretation that the annotators read in it, from 0 to 2: what raters like most is
-    warm, and says little of what the other must feel or wants to know nothing more."""
-    explores: float = 1.25
-    """For each level of exploration."""
+    """log P(reply | dialogue, plan) per token: likely replies are better than odd ones."""
+    plan_adherence: float = field(default=0.5, metadata=also_read_as("realized"))
+    """The probability that the reply does what its plan says, by the annotators."""
+    interpretation: float = field(default=2.5, metadata=also_read_as("interprets"))
+    """For each level of interpretation, 0 to 2, by the annotators. The reward model prefers warm replies that
+    say little about the other person's situation; this feature and the next one balance it."""
+    exploration: float = field(default=1.25, metadata=also_read_as("explores"))
+    """For each level of exploration, 0 to 2."""
     steered: float = 4.5
-    """What `realized` weighs where somebody asked for a part of the plan: who steers wants to see it done."""
-    steered_reward: float = 1.0
-    """What `liked` weighs at most then: it knows nothing of what was asked for."""
+    """The weight of `plan_adherence` where the caller gave a target."""
+    steered_reward: float = field(default=1.0, metadata=also_read_as("steered_liked"))
+    """The largest weight of `reward` then: the reward model does not see the target."""
     steered_faults: float = 2.0
-    """What the weight of every fault but those of SHORT is multiplied by then: no plan excuses an invented
-    life."""
+    """Multiplies the weight of every fault but those of SHORT then: no target excuses an invented life."""
     done: float = 0.5
-    """A reply that is less likely to do what was asked for is not enough: a generator with a voice then says it
-    once more without."""
-    generic_response: float = 0.7
-    """For the share of its words that are stock phrases, from 0 to 1."""
-    repeated: float = 12.0
-    """For the share that was said before, from 0 to 1: above all the soft judges for a whole repetition."""
-    copied: float = 3.0
-    """For the share of a persona line that is said word for word, from 0 to 1."""
-    unsupported_disclosure: float = 8.0
-    """For each claim about the listener's life that its persona does not hold."""
+    """A steered reply with a lower `plan_adherence` misses its target: the generator tries once more."""
+    generic_response: float = field(default=0.7, metadata=also_read_as("stock"))
+    """For the part of the words that are stock phrases, 0 to 1."""
+    repetition: float = field(default=12.0, metadata=also_read_as("repeated"))
+    """For the part that was said before, 0 to 1: a whole repetition outweighs everything else."""
+    copied_persona: float = field(default=3.0, metadata=also_read_as("copied"))
+    """For the part of a persona line that is quoted word for word, 0 to 1."""
+    unsupported_disclosure: float = field(default=8.0, metadata=also_read_as("invented"))
+    """For each claim about the listener's own life that its persona does not support."""
     unfinished: float = 3.0
     """For a reply that stops in the middle."""
-    generic_question: float = 1.0
-    """For a bare question that would fit any talk."""
-    brevity: float = 4.0
-    """For the share of words that a short reply lacks, from 0 to 1."""
+    generic_question: float = field(default=1.0, metadata=also_read_as("bare"))
+    """For a reply that is only a question that fits any conversation."""
+    brevity: float = field(default=4.0, metadata=also_read_as("brief"))
+    """For the part of the words that a short reply lacks, 0 to 1."""
     without: tuple[str, ...] = ()
-    """Judges that are left out, by name: for ablations."""
-    every: bool = False
-    """Ask also those of LATE that cannot change which reply comes first: their scores then stand on every
-    candidate, and have a say in the order of the others."""
+    """Names of features that are left out, for ablations."""
 
     def __post_init__(self) -> None:
-        for name in self.without:
+        names = tuple(OLD_NAMES.get(name, name) for name in self.without if name not in REMOVED)
+        object.__setattr__(self, "without", names)
+        for name in names:
             if name not in FEATURES:
-                raise unknown_name("judge", name, FEATURES)
+                raise unknown_name("reranking feature", name, FEATURES)
         for name in (*FEATURES, "steered", "steered_reward", "steered_faults", "done"):
             weight = getattr(self, name)
             if not (math.isfinite(weight) and weight >= 0):
                 raise InputError(f"The weight of {name} is {weight}.", "Give a number from 0 up.")
 
     def weight(self, feature: str) -> float:
-        """How much a judge counts; 0 for one that is left out."""
+        """The weight of a feature; 0 for one that is left out."""
         return 0.0 if feature in self.without else float(getattr(self, feature))
 
     def for_steering(self) -> "RerankerConfig":
-        """The weights for a reply of which somebody asked for a part of the plan."""
+        """The weights for a reply with a target."""
         weights = {name: self.steered_faults * self.weight(name) for name in FAULTS if name not in SHORT}
-        weights |= dict.fromkeys(MERITS, 0.0)  # what was not asked for is free
+        weights |= dict.fromkeys(MERITS, 0.0)  # the target alone says what the reply should do
         weights |= {"plan_adherence": self.steered, "reward": min(self.reward, self.steered_reward)}
         return replace(self, **weights)  # type: ignore[arg-type]
 
-    def asked(self) -> tuple[str, ...]:
-        """The judges that count."""
+    def active(self) -> tuple[str, ...]:
+        """The features with a weight above 0."""
         return tuple(feature for feature in FEATURES if self.weight(feature))

@@ -1,252 +1,194 @@
-"""The listener's place *choose*: several judges, one order.
+"""The pipeline stage *rerank*: a weighted sum of features orders the candidates.
 
-score = Σ_soft w_j z_j + Σ_merit w_j m_j − Σ_fault w_j f_j, with z_j a judge's score standardized over the
-candidates of this reply; the prior's z is taken off. Every judge's own score stays on the candidate: a choice
-can be read.
-
-Judges that take time and count little (`config.LATE`) are asked last, and only where they could still change
-which candidate comes first: of n standardized scores, two are at most √(2n) apart.
+total = Σ w_j z_j + Σ w_j m_j − Σ w_j f_j over standardized features z, merits m and faults f (config.py).
+Every feature's value stays on the candidate, so that an order can be explained.
 """
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
-from listenwell.metrics import normalized
-from listenwell.reranking.brevity import brevity
-from listenwell.reranking.config import CHOICE, FAULTS, LATE, MERITS, READ, SOFT, RerankerConfig
-from listenwell.reranking.copied import copied
-from listenwell.reranking.generic_response import generic_share
-from listenwell.reranking.plan_adherence import plan_adherence, read_candidates, shown
-from listenwell.reranking.repeated import repeated
+from listenwell.pipeline import Rerank
+from listenwell.reranking import heuristics
+from listenwell.reranking.config import ANNOTATED, FAULTS, MERITS, STANDARDIZED, TOTAL, RerankerConfig
+from listenwell.reranking.plan_adherence import mechanism_levels, plan_adherence, predict_candidates
 from listenwell.reranking.self_disclosure.unsupported import unsupported_disclosure
-from listenwell.reranking.unfinished import generic_question, unfinished
 from listenwell.serialization import dumps
+from listenwell.words import normalized
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
-
-class ScoresReplies(Protocol):
-    """Whoever says how well replies fit, such as `rankers.ranker.Ranker`."""
-
-    name: str
-    key: str
-
-    def scores(self, dialogue: Dialogue, replies: Sequence[str]) -> np.ndarray:
-        """How well each reply fits, the higher the better: (replies,)."""
-        ...
-
-
-Priors = Callable[[Sequence[str]], Sequence[float]]
-"""How likely replies are whatever was said: log P(y) by token; see `planned.PlannedGenerator.priors`."""
+Features = dict[str, Sequence[float | None]]
+"""Feature to its value for each candidate; None where it is unknown."""
 
 
 @dataclass
-class Reranker:
-    """Puts candidates in order, the best first.
+class Reranker(Rerank):
+    """Orders candidates, the best first.
 
-    A judge without what it needs is passed over: reader, ranker and `realized` where they are not given,
-    likelihood, prior and plan where the generator put no such scores on the candidates.
+    A feature that cannot be computed is left out: those of the annotators where there are none, `reward` and
+    `likelihood` where the generator put no such score on the candidates.
     """
 
     config: RerankerConfig = field(default_factory=RerankerConfig)
-    ranker: ScoresReplies | None = None
     annotator: "Annotator | None" = None
-    name: str = "judges"
-    priors: Priors | None = None
-    """Where given, who is asked for a prior that the candidates do not have yet."""
-    want: Factors | None = None
-    """What somebody asked for, if anybody did: then `realized` asks for this alone."""
-    reader: ScoresReplies | None = None
-    """Who reads dialogue and reply together."""
+    name: str = "features"
 
     @classmethod
-    def load(
-        cls,
-        config: RerankerConfig | None = None,
-        annotator: "Annotator | None" = None,
-        priors: Priors | None = None,
-    ) -> "Reranker":
-        """With the shipped reader, ranker and annotators, as far as the config asks for them.
+    def load(cls, config: RerankerConfig | None = None, annotator: "Annotator | None" = None) -> "Reranker":
+        """With the shipped annotators, where a feature needs them.
 
         Args:
             config: the weights; the default ones without.
-            annotator: one that is loaded already and has the heads of `annotators.replies.REPLY_HEADS`.
-            priors: the speaker's, if it has any.
+            annotator: one that is already loaded, with the heads of `annotators.replies.REPLY_HEADS`.
         """
-        from listenwell.rankers.ranker import READER, Ranker
-
         config = config or RerankerConfig()
-        reader = Ranker.load(READER) if config.weight("reader") else None
-        ranker = Ranker.load() if config.weight("ranker") else None
-        if annotator is None and any(map(config.weight, READ)):
+        if annotator is None and any(map(config.weight, ANNOTATED)):
             from listenwell.annotators.annotator import Annotator
             from listenwell.annotators.replies import REPLY_HEADS
 
             annotator = Annotator.load(heads=REPLY_HEADS)
-        return cls(config, ranker, annotator, priors=priors, reader=reader)
+        return cls(config, annotator)
 
     @property
     def key(self) -> str:
-        """Names weights and judges: equal keys give equal choices."""
+        """A hash of the weights and the annotators: equal keys give equal orders."""
         return sha256(dumps(self.conditions()).encode()).hexdigest()
 
     def conditions(self) -> dict[str, str]:
-        """What moves a choice, for results."""
-        weights = {name: self.config.weight(name) for name in self.config.asked()}
+        """Every setting that can change an order, for result files."""
+        config = self.config
+        weights = {name: config.weight(name) for name in config.active()}
         return {
-            "judges": ", ".join(f"{name} {weight:g}" for name, weight in weights.items()) or "none",
-            "judges of a reply that was steered": f"realized {self.config.steered:g}, by the "
-            f"weakest part that was asked for; liked {self.config.steered_reward:g} at most; no merits; "
-            f"faults times {self.config.steered_faults:g}; said once more without a voice where realized is "
-            f"below {self.config.done:g}",
-            "judges left out": ", ".join(self.config.without) or "none",
-            "reader": f"{self.reader.name}, key {self.reader.key}" if self.reader else "none",
-            "ranker": f"{self.ranker.name}, key {self.ranker.key}" if self.ranker else "none",
+            "reranking features": ", ".join(f"{name} {weight:g}" for name, weight in weights.items())
+            or "none",
+            "reranking features of a steered reply": f"plan_adherence {config.steered:g}, of the target's "
+            f"least likely part; reward {config.steered_reward:g} at most; no merits; faults times "
+            f"{config.steered_faults:g}; a second try where plan_adherence is below {config.done:g}",
+            "reranking features left out": ", ".join(config.without) or "none",
             "annotator": f"key {self.annotator.key}" if self.annotator else "none",
         }
 
     def rerank(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate], want: Factors | None = None
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], target: Factors | None = None
     ) -> tuple[Candidate, ...]:
-        """The candidates with the score of every judge that was asked and their sum, the best first.
+        """The candidates with the value of every feature and the total, the best first.
 
-        Of candidates with the same words the first is kept; of equally good ones the first stays first.
+        Of candidates with the same words the first is kept; equal totals keep their order.
 
         Args:
-            dialogue: what was said.
+            dialogue: what was said before.
             candidates: the replies.
-            want: what a reply was asked to do; then it counts more that it does this.
+            target: what the caller asked for; `plan_adherence` then has a larger weight.
         """
-        if _steers(want):
-            return replace(self, config=self.config.for_steering(), want=want).rerank(dialogue, candidates)
+        steered = _steers(target)
+        config = self.config.for_steering() if steered else self.config
         kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
-        late = self._late(dialogue, kept)
-        judged = self._given(kept, late) | self._read(dialogue, kept) | self._faults(dialogue, kept)
-        total = self._total(judged, len(kept))
-        while late and (self.config.every or _close(total, sum(map(self.config.weight, late)))):
-            feature = next(iter(late))
-            judged[feature] = late.pop(feature)()
-            total = self._total(judged, len(kept))
-        scored = [_with_scores(one, judged, total, place) for place, one in enumerate(kept)]
-        return tuple(scored[place] for place in np.argsort(-total, kind="stable"))
+        features = (
+            _generator_scores(kept, config)
+            | self._annotated(dialogue, kept, config, target if steered else None)
+            | _faults(dialogue, kept, config)
+        )
+        total = _total(features, config, len(kept))
+        scored = [_with_scores(candidate, features, total, row) for row, candidate in enumerate(kept)]
+        return tuple(scored[row] for row in np.argsort(-total, kind="stable"))
 
-    def misses_target(self, chosen: Sequence[Candidate], want: Factors | None) -> bool:
-        """Whether the best of these, put in order by `choose`, most likely does not do what was asked for."""
-        return _steers(want) and dict(chosen[0].scores).get("plan_adherence", 1.0) < self.config.done
+    def misses_target(self, ranked: Sequence[Candidate], target: Factors | None) -> bool:
+        """Whether the first of the reranked candidates probably does not do what the caller asked for."""
+        return _steers(target) and ranked[0].scores.get("plan_adherence", 1.0) < self.config.done
 
-    def _total(self, judged: dict[str, Sequence[float | None]], count: int) -> np.ndarray:
-        """The weighted sum of all judges' scores: (candidates,)."""
-        total = np.zeros(count)
-        for feature, scores in judged.items():
-            weight = self.config.weight(feature)
-            if feature in FAULTS or feature in MERITS:
-                points = weight * np.array([score or 0.0 for score in scores])
-                total += points if feature in MERITS else -points
-            else:
-                total += (-weight if feature == "prior" else weight) * standardized(scores)
-        return total
-
-    def _late(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate]
-    ) -> dict[str, Callable[[], Sequence[float | None]]]:
-        """Judges that can wait, in the order of asking them, and how they are asked."""
-        texts = [one.text for one in candidates]
-        found: dict[str, Callable[[], Sequence[float | None]]] = {}
-        if reader := self.reader:
-            found["reader"] = lambda: reader.scores(dialogue, texts).tolist()
-        if ranker := self.ranker:
-            found["ranker"] = lambda: ranker.scores(dialogue, texts).tolist()
-        if (priors := self.priors) and not any("prior" in dict(one.scores) for one in candidates):
-            found["prior"] = lambda: list(priors(texts))
-        return {
-            feature: found[feature] for feature in LATE if feature in found and self.config.weight(feature)
-        }
-
-    def _given(
-        self, candidates: Sequence[Candidate], late: Container[str]
-    ) -> dict[str, Sequence[float | None]]:
-        """For each soft judge whose scores the candidates bring along."""
-        given = [dict(one.scores) for one in candidates]
-        asked = [feature for feature in SOFT if feature not in late and feature not in READ]
-        return {
-            feature: [scores.get(feature) for scores in given]
-            for feature in asked
-            if self.config.weight(feature)
-        }
-
-    def _read(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> dict[str, Sequence[float | None]]:
-        """For each judge who asks the annotators; all candidates are read once."""
-        asked = [feature for feature in READ if self.config.weight(feature)]
-        if self.annotator is None or not asked:
+    def _annotated(
+        self,
+        dialogue: Dialogue,
+        candidates: Sequence[Candidate],
+        config: RerankerConfig,
+        target: Factors | None,
+    ) -> Features:
+        """The features that come from the annotators, which see all candidates in one batch."""
+        active = [feature for feature in ANNOTATED if config.weight(feature)]
+        if self.annotator is None or not active:
             return {}
-        readings = read_candidates(self.annotator, dialogue, candidates)
-        found: dict[str, Sequence[float | None]] = {}
-        for feature in asked:
-            mechanism = READ[feature]
-            found[feature] = (
-                shown(readings, mechanism) if mechanism else plan_adherence(readings, candidates, self.want)
-            )
-        return found
-
-    def _faults(
-        self, dialogue: Dialogue, candidates: Sequence[Candidate]
-    ) -> dict[str, Sequence[float | None]]:
-        """For each judge of faults that was asked, how much of it there is in each candidate."""
-        persona = dialogue.persona_of(dialogue.listener)
-        lines = persona.lines if persona else ()
-        features: dict[str, Callable[[str], float]] = {
-            "generic_response": generic_share,
-            "repeated": lambda text: repeated(text, dialogue),
-            "copied": lambda text: copied(text, lines),
-            "unsupported_disclosure": lambda text: float(len(unsupported_disclosure(text, lines))),
-            "unfinished": lambda text: float(unfinished(text)),
-            "generic_question": lambda text: float(generic_question(text)),
-            "brevity": brevity,
+        predictions = predict_candidates(self.annotator, dialogue, candidates)
+        return {
+            feature: mechanism_levels(predictions, feature)
+            if feature in MERITS
+            else plan_adherence(predictions, candidates, target)
+            for feature in active
         }
-        asked = [feature for feature in FAULTS if self.config.weight(feature)]
-        return {feature: [features[feature](one.text) for one in candidates] for feature in asked}
 
 
 def standardized(scores: Sequence[float | None]) -> np.ndarray:
-    """Scores with mean 0 and deviation 1; one that is missing, or not finite, stands at the mean.
+    """Scores with mean 0 and deviation 1; a missing or infinite one is set to the mean.
 
-    All 0 where they do not differ: a judge who sees no difference has no say.
+    All 0 where they do not differ.
     """
     values = np.array([np.nan if score is None else score for score in scores], np.float64)
     known = np.isfinite(values)
-    found = np.zeros(len(values))
+    result = np.zeros(len(values))
     if known.any():
-        spread = values[known].std()
+        deviation = values[known].std()
         # Scores of one text in batches of different shapes differ in the last digits.
-        if spread > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
-            found[known] = (values[known] - values[known].mean()) / spread
-    return found
+        if deviation > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
+            result[known] = (values[known] - values[known].mean()) / deviation
+    return result
 
 
-def _steers(want: Factors | None) -> bool:
-    """Whether anything was asked of the reply; the user's emotion is not the reply's to realize."""
-    return want is not None and any(part is not None for part in (want.mechanisms, want.act, want.tone))
+def _generator_scores(candidates: Sequence[Candidate], config: RerankerConfig) -> Features:
+    """The standardized features that a generator puts on its candidates."""
+    return {
+        feature: [candidate.scores.get(feature) for candidate in candidates]
+        for feature in STANDARDIZED
+        if feature not in ANNOTATED and config.weight(feature)
+    }
 
 
-def _close(total: np.ndarray, weight: float) -> bool:
-    """Whether soft judges of this weight together could put another candidate first."""
-    if len(total) < 2:
-        return False
-    second, first = np.sort(total)[-2:]
-    return bool(first - second < weight * np.sqrt(2 * len(total)))
+def _faults(dialogue: Dialogue, candidates: Sequence[Candidate], config: RerankerConfig) -> Features:
+    """The faults of each candidate."""
+    persona = dialogue.persona_of(dialogue.listener)
+    lines = persona.lines if persona else ()
+    functions: Mapping[str, Callable[[str], float]] = {
+        "generic_response": heuristics.generic_response,
+        "repetition": lambda text: heuristics.repetition(text, dialogue),
+        "copied_persona": lambda text: heuristics.copied_persona(text, lines),
+        "unsupported_disclosure": lambda text: float(len(unsupported_disclosure(text, lines))),
+        "unfinished": lambda text: float(heuristics.unfinished(text)),
+        "generic_question": lambda text: float(heuristics.generic_question(text)),
+        "brevity": heuristics.brevity,
+    }
+    return {
+        feature: [functions[feature](candidate.text) for candidate in candidates]
+        for feature in FAULTS
+        if config.weight(feature)
+    }
 
 
-def _with_scores(
-    one: Candidate, judged: dict[str, Sequence[float | None]], total: np.ndarray, place: int
-) -> Candidate:
-    own = {feature: scores[place] for feature, scores in judged.items()} | {CHOICE: float(total[place])}
-    new = {feature: round(score, 4) for feature, score in own.items() if score is not None}
-    return replace(one, scores=tuple((dict(one.scores) | new).items()))
+def _total(features: Features, config: RerankerConfig, count: int) -> np.ndarray:
+    """The weighted sum of all features: (candidates,)."""
+    total = np.zeros(count)
+    for feature, values in features.items():
+        if feature in STANDARDIZED:
+            total += config.weight(feature) * standardized(values)
+        else:
+            points = config.weight(feature) * np.array([value or 0.0 for value in values])
+            total += points if feature in MERITS else -points
+    return total
+
+
+def _steers(target: Factors | None) -> bool:
+    """Whether a target says what the reply should do; the user's emotion alone does not."""
+    return target is not None and any(
+        part is not None for part in (target.mechanisms, target.act, target.tone)
+    )
+
+
+def _with_scores(candidate: Candidate, features: Features, total: np.ndarray, row: int) -> Candidate:
+    values = {feature: scores[row] for feature, scores in features.items()} | {TOTAL: float(total[row])}
+    rounded = {feature: round(value, 4) for feature, value in values.items() if value is not None}
+    return replace(candidate, scores={**candidate.scores, **rounded})

@@ -1,43 +1,46 @@
-"""A listener that says what people have said: the best replies of a large pool (PEC §4)."""
+"""The retrieval generator: it replies with the best human replies of a large pool (PEC §4)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.base import Capabilities, Generator
+from listenwell.pipeline import GeneratorOutput, OnText
 from listenwell.retrieval.pool import LONGEST, find_pool
 from listenwell.retrieval.search import CANDIDATES, Found, PoolSearch
+from listenwell.serialization import also_read_as
 
 FIRST, FULL = "first stage", "ranker"
 
 
 @dataclass(frozen=True)
 class RetrievalConfig:
-    """Settings of a listener with a pool."""
+    """Settings of the retrieval generator."""
 
     pool: str = "empathetic_dialogues"
     """A file with a reply a line or JSONL, a corpus, or CORPUS:SPLIT; train otherwise."""
     ranker: Path | None = None
     """A ranker's folder; None is the shipped one."""
-    top: int = 5
+    candidates: int = field(default=5, metadata=also_read_as("top"))
     """How many replies are proposed."""
-    candidates: int = CANDIDATES
-    """How many of the quick search the full ranker reads again."""
+    searched: int = CANDIDATES
+    """How many results of the vector search the full ranker scores."""
     longest: int = LONGEST
-    """Characters of the longest reply that is kept."""
+    """Longer replies, in characters, are left out of the pool."""
 
     def __post_init__(self) -> None:
-        for name in ("top", "candidates", "longest"):
+        for name in ("candidates", "searched", "longest"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} is {getattr(self, name)}.", "Give 1 or more.")
 
 
-class Retrieval:
-    """Speaks by choosing from a pool."""
+class Retrieval(Generator):
+    """Selects replies from a pool."""
 
     Config = RetrievalConfig
+    capabilities = Capabilities(ranked=True)
 
     def __init__(self, config: RetrievalConfig, search: PoolSearch) -> None:
         self.config = config
@@ -47,31 +50,27 @@ class Retrieval:
     @classmethod
     def load(cls, config: RetrievalConfig, weights: Path | None = None) -> "Retrieval":
         """Open the pool, which is encoded the first time; `weights` is the user's own ranker folder."""
-        pool = find_pool(config.pool, config.longest)  # a wrong name is told before anything is loaded
+        pool = find_pool(config.pool, config.longest)  # a wrong name is reported before anything is loaded
 
         from listenwell.rankers.ranker import Ranker
 
         return cls(config, PoolSearch.open(Ranker.load(weights or config.ranker), pool))
 
     def conditions(self) -> dict[str, str]:
-        """What a result says of it; pool and ranker by what they hold, wherever they lie."""
+        """Settings in words, for result files; pool and ranker by the hash of their contents."""
         index, ranker = self.search.index, self.search.selector
         return {
-            "decoding": "none: replies are chosen",
+            "decoding": "none: replies are retrieved",
             "pool": f"{index.name}, {index.contents.count:,} replies, sha256 {index.key.pool}",
             "ranker": f"{ranker.name}, key {ranker.key}",
         }
 
     def generate(
-        self,
-        dialogue: Dialogue,
-        plans: Sequence[Factors],
-        seed: int,
-        on_text: Callable[[str], None] | None = None,
+        self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
-        """The best replies, the best first; what was said before in the talk comes after all others.
+        """The best replies, the best first; texts of the dialogue itself come after all others.
 
-        Nothing is drawn, so the seed moves nothing; plans are not used, since the pool was written without.
+        Nothing is sampled, so the seed has no effect; plans are not used, since the pool has none.
         """
         # As many more as were said: there is always something new, if the pool has it.
         earlier_texts = {" ".join(turn.text.split()) for turn in dialogue.turns}

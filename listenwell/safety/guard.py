@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from listenwell.dialogue import Candidate, Dialogue, Notes
+from listenwell.dialogue import Candidate, Dialogue
 from listenwell.pipeline import Verdict
 from listenwell.safety.answers import answer, fallback, given_before
 from listenwell.safety.context_modifiers import CRISIS, NONE
@@ -33,6 +33,14 @@ NOTES = {
 
 
 @dataclass(frozen=True)
+class CrisisAssessment:
+    """The result of crisis detection on the last message."""
+
+    finding: Finding
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
 class Guard:
     """ClassifierBackend a crisis and filters replies. `Guard.load()` gives the default one."""
 
@@ -52,31 +60,34 @@ class Guard:
         """What the other person's last message holds; several in a row are read as one."""
         return self.detector.find(said_last(dialogue))
 
-    def check(self, dialogue: Dialogue) -> Verdict | None:
-        """The fixed answer where the last message speaks of a crisis, or asks who is there; None where the
-        talk may go on."""
-        return self._answered(dialogue, self.find(dialogue))
+    def assess(self, dialogue: Dialogue) -> "CrisisAssessment":
+        """What the last message holds, and the fixed answer to a crisis or to the question who is there."""
+        finding = self.find(dialogue)
+        return CrisisAssessment(finding, self._answered(dialogue, finding))
 
-    def guard(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> Verdict:
-        """The first candidate that may be said, or a safe reply; a fixed answer where `check` has one.
+    def select(
+        self, dialogue: Dialogue, candidates: Sequence[Candidate], assessment: CrisisAssessment
+    ) -> Verdict:
+        """The first candidate that may be given, or a safe reply; the fixed answer where there is one.
 
         Args:
-            dialogue: up to what is to be answered.
-            candidates: what could be said, the best first.
+            dialogue: up to the turn to be answered.
+            candidates: possible replies, the best first.
+            assessment: what `assess` returned for this dialogue.
         """
-        finding = self.find(dialogue)
-        if (fixed := self._answered(dialogue, finding)) is not None:
-            return fixed  # also for those who did not ask `check` first
+        if assessment.verdict is not None:
+            return assessment.verdict
+        finding = assessment.finding
         notes = self._notes(finding)
         reasons: Counter[str] = Counter()
         for dropped, candidate in enumerate(candidates):
             found = {fault.reason for fault in faults(candidate.text)}
             if not found and candidate.text.strip():
                 notes |= _dropped(dropped, reasons) | {"answer": "candidate"}
-                return Verdict(candidate.text, _frozen(notes), candidate)
+                return Verdict(candidate.text, notes, candidate)
             reasons.update(found or {"empty"})
         notes |= _dropped(len(candidates), reasons) | {"answer": "fallback"}
-        return Verdict(fallback(_own_turns(dialogue)), _frozen(notes))
+        return Verdict(fallback(_own_turns(dialogue)), notes)
 
     def _answered(self, dialogue: Dialogue, finding: Finding) -> Verdict | None:
         own = _own_turns(dialogue)
@@ -86,7 +97,7 @@ class Guard:
             text = who(own)
         else:
             return None
-        return Verdict(text, _frozen(self._notes(finding) | {"answer": "fixed"}))
+        return Verdict(text, self._notes(finding) | {"answer": "fixed"})
 
     def _notes(self, finding: Finding) -> dict[str, str]:
         if finding.level == NONE or finding.kind is None:
@@ -103,7 +114,3 @@ def _own_turns(dialogue: Dialogue) -> list[str]:
 def _dropped(count: int, reasons: Counter[str]) -> dict[str, str]:
     shown = ", ".join(reason for reason, _ in reasons.most_common())
     return {"dropped": str(count), "reasons": shown} if count else {}
-
-
-def _frozen(notes: dict[str, str]) -> Notes:
-    return tuple(sorted(notes.items()))

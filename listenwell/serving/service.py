@@ -172,8 +172,8 @@ def finished(place: Place) -> Reply:
     """The reply of a place, with the time in the line; scores that JSON cannot hold are left out."""
     reply: Reply = place.result.result()
     candidates = tuple(
-        replace(one, scores=tuple((name, score) for name, score in one.scores if math.isfinite(score)))
+        replace(one, scores={name: score for name, score in one.scores.items() if math.isfinite(score)})
         for one in reply.candidates
     )
-    timings = (*reply.timings, ("queue", round(place.waited, 4)))
+    timings = {**reply.timings, "queue": round(place.waited, 4)}
     return replace(reply, candidates=candidates, timings=timings)

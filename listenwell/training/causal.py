@@ -14,7 +14,7 @@ import torch
 from listenwell.corpora import CORPORA, CorpusLoader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import RecipeError
-from listenwell.generators.chatml import role_of, turn_tokens
+from listenwell.generators.prompt_template import role_of, turn_tokens
 from listenwell.generators.vanilla import KIND
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.causal_model import CausalModel

@@ -9,8 +9,8 @@ from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import SPEAKER, Dialogue, Persona, Turn
 from listenwell.export.gguf_file import write_gguf
 from listenwell.export.merged import TEMPLATE, merged
-from listenwell.generators.chatml import build_prompt
 from listenwell.generators.planned import SHIPPED
+from listenwell.generators.prompt_template import build_prompt
 from listenwell.generators.vanilla import runtime_of
 from listenwell.runtime.engines import Engine
 

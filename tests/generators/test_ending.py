@@ -1,6 +1,6 @@
 import pytest
 
-from listenwell.generators.ending import Ending
+from listenwell.generators.decoding import Ending
 
 
 @pytest.mark.parametrize(

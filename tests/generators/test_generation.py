@@ -9,8 +9,7 @@ import pytest
 from listenwell import Dialogue, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.generators.base import Prefix, Prompt
-from listenwell.generators.decoding import Decoding
-from listenwell.generators.ending import Ending
+from listenwell.generators.decoding import Decoding, Ending
 from listenwell.generators.generation import generate_from_prompt, generate_rows
 from listenwell.generators.planned import PlannedConfig, PlannedGenerator
 from listenwell.generators.prompted import Prompted, PromptedConfig

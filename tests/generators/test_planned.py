@@ -65,14 +65,6 @@ def test_a_plan_changes_what_is_said_and_its_likelihood(generator, layout):
     assert likely[0] != pytest.approx(likely[1], abs=1e-3)
 
 
-def test_priors_are_what_the_engine_says_of_the_same_words_alone(generator, layout):
-    replies = ["I am so sorry.", "What happened to your dog?"]
-    for reply, prior in zip(replies, generator.priors(replies), strict=True):
-        words = layout.words(reply)
-        alone = float(generator.runtime.log_likelihoods(layout.head, [words])[0]) / len(words)
-        assert prior == pytest.approx(alone, abs=1e-3)
-
-
 @pytest.mark.parametrize("engine", ["onnx", "torch"])
 def test_what_the_planner_has_read_is_not_read_again(tiny_generator, engine, monkeypatch):
     """Replies are those of a generator who reads the whole plans; of one's own plan nothing is known."""
@@ -217,14 +209,16 @@ def test_plans_of_replies_that_nobody_annotated_are_read(monkeypatch):
 
 
 def test_a_whole_listener_plans_speaks_and_is_steered(tiny_generator):
-    listener = Listener.load(
+    listener = Listener.from_pretrained(
         "planned", weights=tiny_generator, plans=2, candidates=4, without=("understand", "rerank")
     )
-    reply = listener.reply("My dog died.", want=Factors(act="wishing"), seed=2)
+    reply = listener.reply("My dog died.", target=Factors(act="wishing"), seed=2)
     assert reply.plan.act == "wishing" and is_whole(reply.plan)
     assert {candidate.plan.act for candidate in reply.candidates} == {"wishing"}
-    assert reply == listener.reply("My dog died.", want=Factors(act="wishing"), seed=2) or reply.timings
-    plan_dropout = Listener.load("planned", weights=tiny_generator, without=("understand", "plan", "rerank"))
+    assert reply == listener.reply("My dog died.", target=Factors(act="wishing"), seed=2) or reply.timings
+    plan_dropout = Listener.from_pretrained(
+        "planned", weights=tiny_generator, without=("understand", "plan", "rerank")
+    )
     assert plan_dropout.reply("My dog died.", seed=2).plan is None
 
 
@@ -233,8 +227,8 @@ def test_a_folder_of_another_kind_and_odd_settings_are_named(tmp_path):
         PlannedGenerator.load(PlannedConfig(), tmp_path / "none")
     with pytest.raises(InputError, match="plans is 0"):
         PlannedConfig(plans=0)
-    with pytest.raises(InputError, match="heard"):
-        PlannedConfig(heard=2)
+    with pytest.raises(InputError, match="annotator_weight"):
+        PlannedConfig(annotator_weight=2)
 
 
 def test_many_dialogues_at_once_get_the_replies_they_get_alone(generator):

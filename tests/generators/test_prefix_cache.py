@@ -116,8 +116,8 @@ def test_it_can_be_left_out(use_soft_prompt, tiny_generator):
     silent = PlannedGenerator.load(replace(CONFIG, use_soft_prompt=False), use_soft_prompt)
     assert said(silent) == said(PlannedGenerator.load(CONFIG, tiny_generator))
     alone = ("understand", "rerank", "guard")
-    assert Listener.load(weights=use_soft_prompt, without=alone).generate.use_soft_prompt
-    assert not Listener.load(
+    assert Listener.from_pretrained(weights=use_soft_prompt, without=alone).generate.use_soft_prompt
+    assert not Listener.from_pretrained(
         weights=use_soft_prompt, without=(*alone, "soft_prompt")
     ).generate.use_soft_prompt
 
@@ -125,14 +125,12 @@ def test_it_can_be_left_out(use_soft_prompt, tiny_generator):
 def test_it_can_be_left_out_of_one_reply(use_soft_prompt, tiny_generator):
     generator, asked = PlannedGenerator.load(CONFIG, use_soft_prompt), [(TALKS[0], (PLAN, OTHER), 4)]
     first = said(generator, TALKS[:1])
-    plain = generator.generate_without_soft_prompt(asked)
+    plain = generator.retry_batch(asked)
     assert plain == PlannedGenerator.load(CONFIG, tiny_generator).generate_batch(asked)
     assert (
         said(generator, TALKS[:1]) == first != said(PlannedGenerator.load(CONFIG, tiny_generator), TALKS[:1])
     )
-    assert (
-        PlannedGenerator.load(CONFIG, tiny_generator).generate_without_soft_prompt(asked)[0].candidates == ()
-    )
+    assert PlannedGenerator.load(CONFIG, tiny_generator).retry_batch(asked)[0].candidates == ()
 
 
 def test_in_8_bits_it_is_heard_too(use_soft_prompt, tiny_generator):
@@ -146,7 +144,7 @@ def test_a_liking_is_of_one_voice(use_soft_prompt, tiny_generator, tmp_path, mon
     """States with a voice are others: a line that was learned on them says nothing of those without."""
     one, other = open_checkpoint(use_soft_prompt), open_checkpoint(tiny_generator)
     assert weights_of(one) != weights_of(other) == weights_of(one, use_soft_prompt=False)
-    for name in ("SHIPPED", "UNVOICED"):
+    for name in ("SHIPPED", "SHIPPED_BASE"):
         monkeypatch.setattr(reward_model, name, tmp_path / name)
     width = PlannedGenerator.load(CONFIG, tiny_generator).hidden_states_of(TALKS[0], PLAN, ["Oh."]).shape[1]
     silent = replace(CONFIG, use_soft_prompt=False)
@@ -158,7 +156,7 @@ def test_a_liking_is_of_one_voice(use_soft_prompt, tiny_generator, tmp_path, mon
 
     assert is_liked(use_soft_prompt, CONFIG)
     assert not is_liked(use_soft_prompt, silent) and not is_liked(tiny_generator, CONFIG)
-    RewardModel(np.ones(width, np.float32), weights_of(other)).save(tmp_path / "UNVOICED", {})
+    RewardModel(np.ones(width, np.float32), weights_of(other)).save(tmp_path / "SHIPPED_BASE", {})
     assert (
         is_liked(use_soft_prompt, CONFIG)
         and is_liked(use_soft_prompt, silent)

@@ -4,8 +4,8 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import InputError, WeightsError
-from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
+from listenwell.generators.prompt_template import build_prompt
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.torch_engine import TorchRuntime
@@ -72,7 +72,7 @@ def test_the_oldest_turns_go_first_and_the_persona_never(runtime):
     assert "turn number 20" in text and "turn number 0 " not in text
     assert "I run." in text
     kept = text.count("turn number")
-    assert prompt.notices == (f"The talk is long: the {21 - kept} oldest turns were left out.",)
+    assert prompt.notices == (f"The dialogue is long: the {21 - kept} oldest turns were left out.",)
 
 
 def test_a_text_over_the_budget_keeps_its_end_and_says_so(runtime):

@@ -13,10 +13,10 @@ from listenwell.dialogue import Candidate, Dialogue, Factors, Persona, Scored, T
 from listenwell.errors import InputError
 from listenwell.generators.remote import (
     ACTS,
-    GLAD,
     INSTRUCTION,
     LARGEST,
     MECHANISMS,
+    PLEASANT_GROUPS,
     Remote,
     RemoteConfig,
     RemoteError,
@@ -27,7 +27,8 @@ from listenwell.generators.remote import (
 from listenwell.labels import ACTS as ALL_ACTS
 from listenwell.labels import MECHANISMS as ALL_MECHANISMS
 from listenwell.labels import TONES
-from listenwell.listener import Asked, Listener
+from listenwell.listener import Listener, Request
+from listenwell.pipeline import Rerank, Understand
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running
 
 TALK = Dialogue(
@@ -105,7 +106,7 @@ def test_each_plan_is_worded_and_doubles_are_left_out(stub):
     assert len({body["seed"] for _, _, body in stub.seen}) == 3
 
 
-def test_plans_follow_what_was_heard_and_what_is_wanted(stub):
+def test_plans_follow_the_emotion_and_the_target(stub):
     generator = remote(stub, plans=2)
     sad = generator.plan(TALK, (Scored("sad", 0.9),), Factors(), 1)
     assert [(plan.emotion, plan.act) for plan in sad] == [("sad", "sympathizing"), ("sad", "questioning")]
@@ -116,17 +117,17 @@ def test_plans_follow_what_was_heard_and_what_is_wanted(stub):
 
 
 def test_a_whole_listener_answers_several(stub):
-    class Classifiers:
+    class Classifiers(Understand):
         def understand(self, dialogue):
             return (Scored("sad", 1.0),)
 
-    class LastFirst:
-        def rerank(self, dialogue, candidates, want=None):
+    class LastFirst(Rerank):
+        def rerank(self, dialogue, candidates, target=None):
             return tuple(reversed(candidates))
 
     generator = remote(stub)
     listener = Listener(generator, Classifiers(), generator, LastFirst())
-    replies = listener.reply_many([Asked(TALK, None, 1), Asked(TALK, Factors(act="wishing"), 2)])
+    replies = listener.reply_batch([Request(TALK, None, 1), Request(TALK, Factors(act="wishing"), 2)])
     assert [reply.plan.act for reply in replies] == ["acknowledging", "wishing"]
     assert replies[0].text == "They feel sad. Above all, acknowledge what they said. (Yesterday.)"
     assert [len(reply.candidates) for reply in replies] == [3, 1]
@@ -174,7 +175,7 @@ def test_every_label_has_words():
     assert set(MECHANISMS) == set(ALL_MECHANISMS)
     from listenwell.labels import EMOTION_GROUPS
 
-    assert set(GLAD) <= set(EMOTION_GROUPS)
+    assert set(PLEASANT_GROUPS) <= set(EMOTION_GROUPS)
     assert instruction(Factors()) == ""
     assert instruction(Factors(mechanisms=(), tone="neutral")) == ""
     assert all(tone in instruction(Factors(tone=tone)) for tone in TONES if tone != "neutral")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from listenwell.generators.tidy import tidy
+from listenwell.generators.generation import tidy
 
 
 @pytest.mark.parametrize(

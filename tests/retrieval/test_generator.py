@@ -36,7 +36,7 @@ def talk(*texts):
 
 def test_the_best_replies_of_the_pool_are_proposed_with_their_scores(load):
     pieces = []
-    speech = load(top=2).generate(talk("your dog died"), (), 0, pieces.append)
+    speech = load(candidates=2).generate(talk("your dog died"), (), 0, pieces.append)
     assert [candidate.text for candidate in speech.candidates] == list(REPLIES[:2])
     scores = dict(speech.candidates[0].scores)
     assert scores["ranker"] == pytest.approx(1.026)  # "your" is shared, and 26 letters
@@ -46,7 +46,7 @@ def test_the_best_replies_of_the_pool_are_proposed_with_their_scores(load):
 
 
 def test_what_was_said_in_the_talk_comes_last(load):
-    generator = load(top=2)
+    generator = load(candidates=2)
     again = generator.generate(talk("your dog died", f" {REPLIES[0]}", "a dog"), (), 0)
     assert REPLIES[0] not in [candidate.text for candidate in again.candidates]
     everything = talk("a", REPLIES[0], "b", REPLIES[1], "c", REPLIES[2], "d", REPLIES[3], "your dog")
@@ -64,7 +64,7 @@ def test_the_users_own_folder_is_the_ranker(load, tmp_path):
 
 
 def test_a_listener_chats_from_it(load):
-    generator = load(top=3)
+    generator = load(candidates=3)
     reply = Listener(generator).reply("my dog died", seed=1)
     assert reply.text == reply.candidates[0].text and reply.text in REPLIES
     assert len(reply.candidates) == 3
@@ -74,9 +74,9 @@ def test_a_listener_chats_from_it(load):
 def test_it_is_a_model_with_settings(tmp_path):
     assert GENERATORS.load("retrieval") is Retrieval
     config = parse_recipe(RetrievalConfig, "pool: esconv:all\nranker: mine\ntop: 3")
-    assert (config.pool, str(config.ranker), config.top) == ("esconv:all", "mine", 3)
-    with pytest.raises(InputError, match="top is 0"):
-        RetrievalConfig(top=0)
+    assert (config.pool, str(config.ranker), config.candidates) == ("esconv:all", "mine", 3)
+    with pytest.raises(InputError, match="candidates is 0"):
+        RetrievalConfig(candidates=0)
     with pytest.raises(RecipeError, match="pool"):
         parse_recipe(RetrievalConfig, "pol: x")
 

@@ -1,6 +1,6 @@
 """CoMAE as a generator: it predicts mechanisms, act and tone in turn, then generates the reply."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Scored
+from listenwell.dialogue import Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError, WeightsError
-from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.base import Generator
 from listenwell.generators.beams import SharedPrefix
 from listenwell.generators.decoding import Decoding, probabilities, sample
 from listenwell.generators.generation import generate_rows
 from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.papers.comae.config import SHORT, SLOT_COUNT, SLOTS, ComaeConfig
 from listenwell.papers.comae.inputs import NOTHING, Context, Inputs, TrainingExample
+from listenwell.pipeline import Emotions, GenerateRequest, GeneratorOutput, OnText, Plan
 
 if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
@@ -57,8 +58,8 @@ class ComaeSettings:
             raise InputError("prompt_tokens or factor_top_p is too small.", "Give 64 or more, and 0 to 1.")
 
 
-class Comae:
-    """Speaks with any model of the family."""
+class Comae(Generator, Plan):
+    """Generates with any model of the family."""
 
     Config = ComaeSettings
 
@@ -93,28 +94,28 @@ class Comae:
         return self._inputs.config
 
     def plan(
-        self, dialogue: Dialogue, emotion: Sequence[Scored] | None, want: Factors, seed: int
+        self, dialogue: Dialogue, emotion: Emotions | None, target: Factors, seed: int
     ) -> tuple[Factors, ...]:
-        """Different plans for the next reply, the likeliest first; `want` fixes parts of them.
+        """Different plans for the next reply, the likeliest first; `target` fixes parts of them.
 
-        The user's emotion is none of CoMAE's factors: what was heard moves nothing.
+        The user's emotion is none of CoMAE's factors, so the predicted one has no effect.
         """
         if not self.model_config.factors:
             return ()
         seeds = _seeds(seed, _DRAWS * self.config.plans)
         _, state = self._read([dialogue])
         state = self.runtime.pick(state, [0] * len(seeds))
-        numbers, likely = self._decide(state, self._inputs.numbers(want)[None].repeat(len(seeds), 0), seeds)
+        numbers, likely = self._decide(state, self._inputs.numbers(target)[None].repeat(len(seeds), 0), seeds)
         found = dict(zip(map(tuple, numbers.tolist()), likely.tolist(), strict=True))
         drawn = sorted(list(found)[: self.config.plans], key=lambda chosen: -found[chosen])
-        return tuple(self._inputs.plan(chosen, want.emotion) for chosen in drawn)
+        return tuple(self._inputs.plan(chosen, target.emotion) for chosen in drawn)
 
     def generate(
         self,
         dialogue: Dialogue,
         plans: Factors | Sequence[Factors] | None,
         seed: int,
-        on_text: Callable[[str], None] | None = None,
+        on_text: OnText | None = None,
     ) -> GeneratorOutput:
         """Replies under plans; no two have the same words, so they can be fewer than asked for.
 
@@ -129,13 +130,13 @@ class Comae:
 
     def generate_batch(
         self,
-        asked: Sequence[tuple[Dialogue, Sequence[Factors], int]],
-        on_text: Callable[[str], None] | None = None,
+        requests: Sequence[GenerateRequest],
+        on_text: OnText | None = None,
     ) -> list[GeneratorOutput]:
         """The same for many dialogues in one batch, which a GPU likes: dialogue, plans and seed of each."""
-        contexts, state = self._read([dialogue for dialogue, _, _ in asked])
+        contexts, state = self._read([dialogue for dialogue, _, _ in requests])
         rows, plans, seeds = list[int](), list[Factors](), list[int]()
-        for number, (_, given, seed) in enumerate(asked):
+        for number, (_, given, seed) in enumerate(requests):
             wanted = given or [Factors()]
             count = max(self.config.candidates, len(wanted))
             rows += [number] * count
@@ -148,7 +149,7 @@ class Comae:
         starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
         prefix = SharedPrefix(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
         generations = generate_rows(self.runtime, prefix, self.config.decoding, seeds, on_text)
-        found: list[dict[str, Candidate]] = [{} for _ in asked]
+        found: list[dict[str, Candidate]] = [{} for _ in requests]
         for row, plan, chosen, probability, reply in zip(
             rows, plans, numbers, likely, generations, strict=True
         ):
@@ -157,10 +158,10 @@ class Comae:
             if self.model_config.factors:
                 scores.append(("plan", round(float(probability), 4)))
                 decided = self._inputs.plan(chosen, plan.emotion)
-            found[row].setdefault(reply.text, Candidate(reply.text, decided, tuple(scores)))
+            found[row].setdefault(reply.text, Candidate(reply.text, decided, dict(scores)))
         return [
             GeneratorOutput(tuple(candidates.values()), (*context.notices, *self._ignored(given)))
-            for candidates, context, (_, given, _) in zip(found, contexts, asked, strict=True)
+            for candidates, context, (_, given, _) in zip(found, contexts, requests, strict=True)
         ]
 
     def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import WeightsError
-from listenwell.generators.chatml import END, START
+from listenwell.generators.prompt_template import END, START
 from listenwell.labels import ACTS, MECHANISMS, TONES
 from listenwell.papers.comae.config import SLOT_COUNT, SLOTS, ComaeConfig
 from listenwell.runtime.text import Vocabulary

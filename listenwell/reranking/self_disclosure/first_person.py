@@ -1,6 +1,6 @@
 """How people word a claim about their own life: "my X", "i have X", "i was", "when i", "it happened to me".
 
-A small grammar over words, not a model: every decision can be read here, its word lists in `life`.
+A small grammar over words, not a model; its word lists are in lexicon.py.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ KINDS = RELATIVE, PET, POSSESSION, PAST, EXPERIENCE, STATE, HABIT = (
 
 
 @dataclass(frozen=True)
-class Found:
+class Span:
     """A claim by the numbers of its words."""
 
     kind: str
@@ -30,12 +30,12 @@ class Found:
     """The word it is about, where one is; otherwise its whole clause is."""
 
 
-def found_in(words: Sequence[str]) -> Iterator[Found]:
+def find_claims(words: Sequence[str]) -> Iterator[Span]:
     """Every claim in a reply's words, in lower case, contractions written out."""
     sentence = _Sentence(words)
     for at, word in enumerate(words):
-        if word in _RULES and (found := _RULES[word](sentence, at)):
-            yield found
+        if word in _RULES and (span := _RULES[word](sentence, at)):
+            yield span
 
 
 class _Sentence:
@@ -59,10 +59,10 @@ class _Sentence:
 
     def next(self, at: int, count: int) -> list[str]:
         """Up to so many words of the clause, from here on."""
-        found = list[str]()
-        while len(found) < count and not self.ends(at + len(found)):
-            found.append(self[at + len(found)])
-        return found
+        following = list[str]()
+        while len(following) < count and not self.ends(at + len(following)):
+            following.append(self[at + len(following)])
+        return following
 
     def before(self, at: int) -> list[str]:
         """The words of the clause before this one."""
@@ -72,7 +72,7 @@ class _Sentence:
         return [self[place] for place in range(first, at)]
 
 
-def _my(words: _Sentence, at: int) -> Found | None:
+def _my(words: _Sentence, at: int) -> Span | None:
     """my wife, my old dog, my car; not my goodness, nor my friend as a form of address."""
     head = at + 1
     while (words[head] in lexicon.QUALITIES or words[head].isdigit()) and not words.ends(head + 1):
@@ -85,9 +85,9 @@ def _my(words: _Sentence, at: int) -> Found | None:
     if before[-1:] in (["were"], ["be"]) or (noun in lexicon.ADDRESSED and _addresses(words, at, head)):
         return None
     if noun == "experience":
-        return Found(EXPERIENCE, at, head + 1)
+        return Span(EXPERIENCE, at, head + 1)
     kind = RELATIVE if noun in lexicon.RELATIVES else PET if noun in lexicon.PETS else POSSESSION
-    return Found(kind, at, head + 1, head)
+    return Span(kind, at, head + 1, head)
 
 
 def _addresses(words: _Sentence, at: int, head: int) -> bool:
@@ -95,22 +95,22 @@ def _addresses(words: _Sentence, at: int, head: int) -> bool:
     return words.ends(head + 1) and words[at - 1] not in lexicon.GOVERNING
 
 
-def _our(words: _Sentence, at: int) -> Found | None:
-    found = _my(words, at)
-    about = words[found.about] if found and found.about else ""
-    return found if about in lexicon.RELATIVES | lexicon.PETS | lexicon.HOME else None
+def _our(words: _Sentence, at: int) -> Span | None:
+    span = _my(words, at)
+    about = words[span.about] if span and span.about else ""
+    return span if about in lexicon.RELATIVES | lexicon.PETS | lexicon.HOME else None
 
 
-def _mine(words: _Sentence, at: int) -> Found | None:
+def _mine(words: _Sentence, at: int) -> Span | None:
     """mine is ten, a friend of mine; not a gold mine."""
-    return None if words[at - 1] in lexicon.NO_MINE else Found(POSSESSION, max(0, at - 1), at + 1)
+    return None if words[at - 1] in lexicon.NO_MINE else Span(POSSESSION, max(0, at - 1), at + 1)
 
 
-def _i(words: _Sentence, at: int) -> Found | None:
+def _i(words: _Sentence, at: int) -> Span | None:
     before = words.before(at)
     if before[-1:] and before[-1] in lexicon.ASKING:  # did i; but "so did i" tells the same of oneself
         told = before[-2:-1] in (["so"], ["neither"], ["as"]) and before[-1] in ("did", "have")
-        return Found(EXPERIENCE, at - 2, at + 1) if told else None
+        return Span(EXPERIENCE, at - 2, at + 1) if told else None
     if lexicon.HYPOTHETICAL & set(before):
         return None
     verb = words.after(at + 1, lexicon.ADVERBS)
@@ -119,60 +119,60 @@ def _i(words: _Sentence, at: int) -> Found | None:
     return _other_verb(words, at, verb)
 
 
-def _other_verb(words: _Sentence, at: int, verb: int) -> Found | None:
+def _other_verb(words: _Sentence, at: int, verb: int) -> Span | None:
     """i lost my way, i live here, i always forget; not i told you, i always liked those."""
     usually = lexicon.USUALLY & set(words.next(at + 1, verb - at - 1))
     tastes = usually and (words.ends(verb) or words[verb] in lexicon.THINKING | lexicon.OPINION)
     if tastes or words[verb + 1] in ("you", "your"):  # what is done to "you" is of this talk
         return None
     if _is_past(words[verb]):
-        return Found(PAST, at, verb + 1)
-    return Found(HABIT, at, verb + 1) if usually or words[verb] in lexicon.HABITS else None
+        return Span(PAST, at, verb + 1)
+    return Span(HABIT, at, verb + 1) if usually or words[verb] in lexicon.HABITS else None
 
 
 def _is_past(word: str) -> bool:
     return word not in lexicon.THINKING and (word in lexicon.PAST or (word.endswith("ed") and len(word) > 4))
 
 
-def _have(words: _Sentence, at: int, verb: int) -> Found | None:
+def _have(words: _Sentence, at: int, verb: int) -> Span | None:
     """i have two kids, i have been there; not i have heard, no idea, to say."""
     rest = words.after(verb + 1, lexicon.ADVERBS)
     word, denied = words[rest], "not" in words.next(verb + 1, rest - verb - 1)
     if words.ends(rest) or word in ("too", "either"):
         answers = denied or word in ("too", "either") or words[at - 1] in ("yes", "yeah", "yep")
-        return Found(EXPERIENCE, at, rest + (word in ("too", "either"))) if answers else None
+        return Span(EXPERIENCE, at, rest + (word in ("too", "either"))) if answers else None
     if word == "to":
         busy = words[rest + 1] in lexicon.DUTIES and words[rest + 2] != "sure"
-        return Found(HABIT, at, rest + 2) if busy else None
+        return Span(HABIT, at, rest + 2) if busy else None
     return _thing_had(words, at, rest)
 
 
-def _thing_had(words: _Sentence, at: int, rest: int) -> Found | None:
+def _thing_had(words: _Sentence, at: int, rest: int) -> Span | None:
     """What stands after "i have": a thing, or something done."""
     word, clause = words[rest], words.next(rest + 1, 4)
     if word in lexicon.THOUGHT or clause[:1] in (["you"], ["your"]):
         return None
     if word != "got" and (word in lexicon.PARTICIPLES or (word.endswith("ed") and len(word) > 4)):
         saying = word == "been" and clause and clause[0] in lexicon.BEEN_SAYING
-        return None if saying else Found(EXPERIENCE, at, rest + 1)
+        return None if saying else Span(EXPERIENCE, at, rest + 1)
     no_matter = word == "no" and clause[:1] in (["problem"], ["problems"], ["choice"], ["love"])
     must = word == "got" and clause[:1] in (["to"], ["ta"])
     if no_matter or must or lexicon.NOTHING_HAD & {word, *clause} or word in ("your", "all"):
         return None
-    return Found(POSSESSION, at, rest + 1)
+    return Span(POSSESSION, at, rest + 1)
 
 
-def _had(words: _Sentence, at: int, verb: int) -> Found | None:
+def _had(words: _Sentence, at: int, verb: int) -> Span | None:
     """i had a similar thing; not i had no idea, i had to laugh."""
     rest = words.after(verb + 1, lexicon.ADVERBS)
     clause = words.next(rest, 4)
     nothing = lexicon.NOTHING_HAD & set(clause) or words[rest] in lexicon.THINKING or words.ends(rest)
     if nothing or (words[rest] == "to" and words[rest + 1] in lexicon.REACTIONS):
         return None
-    return Found(EXPERIENCE, at, rest + 1)
+    return Span(EXPERIENCE, at, rest + 1)
 
 
-def _was(words: _Sentence, at: int, verb: int) -> Found | None:
+def _was(words: _Sentence, at: int, verb: int) -> Span | None:
     """i was bullied, when i was young; not i was just wondering, i was so happy to hear it."""
     rest = words.after(verb + 1, lexicon.ADVERBS | {"so", "very", "too"})
     clause = words.next(rest, 5)
@@ -182,64 +182,64 @@ def _was(words: _Sentence, at: int, verb: int) -> Found | None:
     if words[rest] in ("going", "about") and words[rest + 1] == "to":
         return None
     first = at - 1 if words[at - 1] == "when" else at
-    return Found(PAST, first, rest + 1)
+    return Span(PAST, first, rest + 1)
 
 
-def _did(words: _Sentence, at: int, verb: int) -> Found | None:
+def _did(words: _Sentence, at: int, verb: int) -> Span | None:
     """i did that once, i did not sleep; not i did not know."""
     if words[verb + 1] == "not":
         done = words.after(verb + 2, lexicon.ADVERBS)
         told = words.ends(done) or words[done] in lexicon.OPINION or words[done + 1] in ("you", "your")
-        return None if told else Found(PAST, at, done + 1)
+        return None if told else Span(PAST, at, done + 1)
     if words.next(at - 2, 1) == ["is"] and words[at - 1] == "what":  # that is what i did
-        return Found(EXPERIENCE, at - 1, verb + 1)
+        return Span(EXPERIENCE, at - 1, verb + 1)
     done = words[verb + 1] in ("that", "it", "too", "the", "this", "something", "once", "a", "my", "as")
-    return Found(EXPERIENCE, at, verb + 2) if done and words[verb + 2] != "hear" else None
+    return Span(EXPERIENCE, at, verb + 2) if done and words[verb + 2] != "hear" else None
 
 
-def _do(words: _Sentence, at: int, verb: int) -> Found | None:
+def _do(words: _Sentence, at: int, verb: int) -> Span | None:
     """i do that too, i do not have kids; not i do not know."""
     rest = words.after(verb + 1, lexicon.ADVERBS)
     if words[rest] == "have":
         return _have(words, at, rest)
     if words[rest] in lexicon.HABITS:
-        return Found(HABIT, at, rest + 1)
+        return Span(HABIT, at, rest + 1)
     same = words[rest] in ("that", "it", "this") or words.next(rest, 2) == ["the", "same"]
-    return Found(HABIT, at, rest + 1) if same and rest == verb + 1 else None
+    return Span(HABIT, at, rest + 1) if same and rest == verb + 1 else None
 
 
-def _used(words: _Sentence, at: int, verb: int) -> Found | None:
-    return Found(PAST, at, verb + 2) if words[verb + 1] == "to" else Found(PAST, at, verb + 1)
+def _used(words: _Sentence, at: int, verb: int) -> Span | None:
+    return Span(PAST, at, verb + 2) if words[verb + 1] == "to" else Span(PAST, at, verb + 1)
 
 
-def _remember(words: _Sentence, at: int, verb: int) -> Found | None:
+def _remember(words: _Sentence, at: int, verb: int) -> Span | None:
     told = {"you", "your", "hearing", "reading", "not"} & set(words.next(at + 1, verb - at + 2))
-    return None if told or words.ends(verb + 1) else Found(PAST, at, verb + 1)
+    return None if told or words.ends(verb + 1) else Span(PAST, at, verb + 1)
 
 
-def _get(words: _Sentence, at: int, verb: int) -> Found | None:
+def _get(words: _Sentence, at: int, verb: int) -> Span | None:
     """i get nervous too; not i get it."""
     rest = words[verb + 1]
     understood = rest in lexicon.UNDERSTOOD or (
         rest == "that" and words[verb + 2] not in ("way", "too", "feeling")
     )
     to_come = rest in ("married", "to")
-    return None if understood or to_come or words.ends(verb + 1) else Found(HABIT, at, verb + 2)
+    return None if understood or to_come or words.ends(verb + 1) else Span(HABIT, at, verb + 2)
 
 
-def _miss(words: _Sentence, at: int, verb: int) -> Found | None:
+def _miss(words: _Sentence, at: int, verb: int) -> Span | None:
     missed = words[verb + 1] in ("having", "being", "those", "the", "her", "him", "them", "going", "living")
-    return Found(EXPERIENCE, at, verb + 2) if missed else None
+    return Span(EXPERIENCE, at, verb + 2) if missed else None
 
 
-def _know(words: _Sentence, at: int, verb: int) -> Found | None:
+def _know(words: _Sentence, at: int, verb: int) -> Span | None:
     """i know someone who; not i know how you feel."""
     who = words.after(verb + 1, frozenset({"a", "an", "of", "quite"}))
     known = words[who] in lexicon.SOMEONE and words[verb + 1] != "of"
-    return Found(RELATIVE, at, who + 1) if known else None
+    return Span(RELATIVE, at, who + 1) if known else None
 
 
-def _am(words: _Sentence, at: int, verb: int) -> Found | None:
+def _am(words: _Sentence, at: int, verb: int) -> Span | None:
     """i am a nurse, i am from texas; not i am sorry."""
     rest = words.after(verb + 1, lexicon.ADVERBS | {"so", "very", "too", "currently"})
     word, following = words[rest], words.next(rest + 1, 3)
@@ -262,10 +262,10 @@ def _am(words: _Sentence, at: int, verb: int) -> Found | None:
     else:
         aged = word.isdigit() and (not following or following[0] in ("years", "year", "and", "now"))
         said = not (aged or word in lexicon.STATES | lexicon.LIVING) or "you" in following[:1]
-    return None if said else Found(STATE, at, rest + 1 + bool(following))
+    return None if said else Span(STATE, at, rest + 1 + bool(following))
 
 
-def _we(words: _Sentence, at: int) -> Found | None:
+def _we(words: _Sentence, at: int) -> Span | None:
     """we had a dog; not we all have our days, nor if we."""
     before = set(words.before(at))
     verb = words.after(at + 1, lexicon.ADVERBS)
@@ -277,33 +277,33 @@ def _we(words: _Sentence, at: int) -> Found | None:
             following[0] in lexicon.COUNTED
             or following[0] in lexicon.RELATIVES | lexicon.PETS | {"been", "had"}
         )
-        return Found(POSSESSION, at, verb + 2) if had else None
+        return Span(POSSESSION, at, verb + 2) if had else None
     past = _is_past(word) or (word in ("had", "were") and following[:1] not in (["talking"], ["you"]))
     if past or word == "live" or (word == "used" and following[:1] == ["to"]):
-        return Found(PAST, at, verb + 1)
+        return Span(PAST, at, verb + 1)
     return (
-        Found(STATE, at, verb + 2)
+        Span(STATE, at, verb + 2)
         if word == "are" and following[:1] and following[0] in lexicon.LIVING
         else None
     )
 
 
-def _me(words: _Sentence, at: int) -> Found | None:
+def _me(words: _Sentence, at: int) -> Span | None:
     """it happened to me, it took me years, she told me."""
     before = words[at - 1]
     if before == "to" and words[at - 2] in ("happened", "happens", "happening", "happen"):
         if lexicon.HYPOTHETICAL & set(words.before(at)):
             return None
-        return Found(EXPERIENCE, at - 2, at + 1)
+        return Span(EXPERIENCE, at - 2, at + 1)
     if before == "for" and words[at - 2] == "worked":
-        return Found(EXPERIENCE, at - 2, at + 1)
+        return Span(EXPERIENCE, at - 2, at + 1)
     if before == "took" and words.ends(at + 1) is False and words[at + 1] not in ("by", "back", "to"):
-        return Found(EXPERIENCE, at - 1, at + 1)
+        return Span(EXPERIENCE, at - 1, at + 1)
     would = {"would", "could"} & set(words.before(at))
-    return Found(EXPERIENCE, at - 1, at + 1) if before in lexicon.DONE_TO_ONE and not would else None
+    return Span(EXPERIENCE, at - 1, at + 1) if before in lexicon.DONE_TO_ONE and not would else None
 
 
-def _alone(words: _Sentence, at: int) -> Found | None:
+def _alone(words: _Sentence, at: int) -> Span | None:
     """A sentence without its "i": been there, had that happen, used to live there."""
     if not words.ends(at - 1):
         return None
@@ -312,10 +312,10 @@ def _alone(words: _Sentence, at: int) -> Found | None:
         "had": words[at + 1] in ("that", "the", "a", "to", "my", "it"),
         "used": words[at + 1] == "to",
     }[words[at]]
-    return Found(EXPERIENCE, at, at + 2) if told else None
+    return Span(EXPERIENCE, at, at + 2) if told else None
 
 
-_VERBS: dict[str, Callable[[_Sentence, int, int], Found | None]] = {
+_VERBS: dict[str, Callable[[_Sentence, int, int], Span | None]] = {
     "have": _have,
     "had": _had,
     "was": _was,
@@ -328,7 +328,7 @@ _VERBS: dict[str, Callable[[_Sentence, int, int], Found | None]] = {
     "know": _know,
     "am": _am,
 }
-_RULES: dict[str, Callable[[_Sentence, int], Found | None]] = {
+_RULES: dict[str, Callable[[_Sentence, int], Span | None]] = {
     "my": _my,
     "our": _our,
     "mine": _mine,

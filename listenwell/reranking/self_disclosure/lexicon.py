@@ -1,4 +1,4 @@
-"""Words that tell of a life, and those that only seem to: what `invented` looks for."""
+"""Word lists of the self-disclosure grammar: words that tell of a life, and those that only seem to."""
 
 from listenwell.words import word_set
 

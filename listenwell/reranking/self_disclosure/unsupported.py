@@ -1,18 +1,28 @@
-"""Invented life: what a reply tells of the listener's own life that its persona does not hold.
+"""Unsupported self-disclosure: claims about the listener's own life that its persona does not hold.
 
-"My wife", "when i was in college", "the same happened to me": nobody lived that. Claims are found by the way
-people word them, which is quick and can be shown. Feelings, tastes, opinions and wishes ("i would love to",
-"i hate spiders", "i can relate") are no life.
+"My wife", "when i was in college", "the same happened to me": a model has lived none of that. Claims are
+found by a grammar of first-person phrases, so each can be shown. Feelings, tastes, opinions and wishes ("i
+would love to", "i hate spiders", "i can relate") are not claims.
 """
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from listenwell.errors import InputError
 from listenwell.metrics.checks import check_some
-from listenwell.reranking.self_disclosure.first_person import Found, found_in
+from listenwell.reranking.self_disclosure.first_person import Span, find_claims
 from listenwell.reranking.self_disclosure.lexicon import EMPTY, PARENTS, SAME
-from listenwell.reranking.self_disclosure.spans import Word, placed
+from listenwell.words import expanded, words
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word in lower case and its span in the text."""
+
+    text: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -32,12 +42,13 @@ class Claim:
 
 def claims(reply: str) -> tuple[Claim, ...]:
     """Every claim about the listener's own life, in order; of two that overlap the first."""
-    given = placed(reply)
+    reply_words = words_with_spans(reply)
     kept = list[Claim]()
-    for one in sorted(found_in([word.text for word in given]), key=lambda one: (one.first, one.end)):
-        start, end = given[one.first].start, given[one.end - 1].end
+    spans = find_claims([word.text for word in reply_words])
+    for span in sorted(spans, key=lambda span: (span.first, span.end)):
+        start, end = reply_words[span.first].start, reply_words[span.end - 1].end
         if not kept or start >= kept[-1].end:
-            kept.append(Claim(one.kind, reply[start:end], start, end, _about(one, given)))
+            kept.append(Claim(span.kind, reply[start:end], start, end, _about(span, reply_words)))
     return tuple(kept)
 
 
@@ -48,13 +59,19 @@ def unsupported_disclosure(reply: str, persona: Iterable[str] = ()) -> tuple[Cla
         reply: what the listener would say.
         persona: the lines of the listener's own persona.
     """
-    found = claims(reply)
-    held = {root for line in persona for word in _told(line) for root in _roots(word)} if found else set()
-    return tuple(claim for claim in found if not any(held & _roots(word) for word in claim.about))
+    stated = claims(reply)
+    held = (
+        {root for line in persona for word in _persona_words(line) for root in _roots(word)}
+        if stated
+        else set()
+    )
+    return tuple(claim for claim in stated if not any(held & _roots(word) for word in claim.about))
 
 
-def invented_rate(replies: Sequence[str], personas: Sequence[Sequence[str]] | None = None) -> float:
-    """The share of replies, in percent, with at least one invented claim.
+def unsupported_disclosure_rate(
+    replies: Sequence[str], personas: Sequence[Sequence[str]] | None = None
+) -> float:
+    """The share of replies, in percent, with at least one unsupported claim.
 
     Args:
         replies: of any system.
@@ -71,22 +88,22 @@ def invented_rate(replies: Sequence[str], personas: Sequence[Sequence[str]] | No
     )
 
 
-def _about(one: Found, given: Sequence[Word]) -> tuple[str, ...]:
-    if one.about is not None:
-        return (given[one.about].text,)
+def _about(span: Span, reply_words: Sequence[Word]) -> tuple[str, ...]:
+    if span.about is not None:
+        return (reply_words[span.about].text,)
     clause = list[str]()
-    for word in given[one.first :]:
+    for word in reply_words[span.first :]:
         if not word.text[0].isalnum():
             break
         clause.append(word.text)
     return tuple(dict.fromkeys(word for word in clause if word not in EMPTY))
 
 
-def _told(line: str) -> list[str]:
+def _persona_words(line: str) -> list[str]:
     """The words of a persona line; who is a parent has a child, who has a parent need not."""
-    said = [word.text for word in placed(line)]
-    kin = said[said.index("am") + 1 :][:4] if "am" in said else []
-    return [*said, "child"] if PARENTS & set(kin) else said
+    line_words = [word.text for word in words_with_spans(line)]
+    kin = line_words[line_words.index("am") + 1 :][:4] if "am" in line_words else []
+    return [*line_words, "child"] if PARENTS & set(kin) else line_words
 
 
 def _roots(word: str) -> set[str]:
@@ -100,3 +117,45 @@ def _roots(word: str) -> set[str]:
             break
     root = {"children": "child", "wive": "wife"}.get(root, root)
     return {root}.union(*(group for group in SAME if root in group or plain in group))
+
+
+def words_with_spans(text: str) -> list[Word]:
+    """The words of a text with their spans; the two words of a contraction share one."""
+    letters, result, used = _letters(text), list[Word](), 0
+    for token in words(text):
+        spans = letters[used : used + len(token)] or letters[-1:]
+        used += len(token)
+        result += [Word(part, spans[0][0], spans[-1][1]) for part in _parts(token)]
+    return result
+
+
+_LOOSE = {
+    "dont": "do not",
+    "didnt": "did not",
+    "doesnt": "does not",
+    "wasnt": "was not",
+    "werent": "were not",
+    "havent": "have not",
+    "couldnt": "could not",
+    "wouldnt": "would not",
+    "cant": "can not",
+    "weve": "we have",
+}
+"""Contractions that people write without the apostrophe, beside those of `words.expanded`."""
+
+
+def _parts(token: str) -> list[str]:
+    return (_LOOSE.get(token) or expanded(token)).split()
+
+
+def _letters(text: str) -> list[tuple[int, int]]:
+    """The span of each character of a text's words: white space has none, a few letters become two in lower
+    case, and an accent belongs to the letter before it."""
+    spans, start = list[tuple[int, int]](), 0
+    for end in range(1, len(text) + 1):
+        if end < len(text) and unicodedata.combining(text[end]):
+            continue
+        letter = unicodedata.normalize("NFC", text[start:end].lower())
+        spans += [(start, end)] * (0 if letter.isspace() else len(letter))
+        start = end
+    return spans

@@ -4,8 +4,8 @@ from listenwell.errors import InputError
 from listenwell.reranking.self_disclosure.unsupported import (
     Claim,
     claims,
-    invented_rate,
     unsupported_disclosure,
+    unsupported_disclosure_rate,
 )
 
 LIFE = {
@@ -114,12 +114,12 @@ def test_common_words_support_nothing():
 
 def test_the_rate_counts_replies():
     replies = ["My wife and my dog.", "I am sorry.", "I live here.", "Oh no!"]
-    assert invented_rate(replies) == 50.0
-    assert invented_rate(replies, [("i am married", "a dog"), (), (), ()]) == 25.0
+    assert unsupported_disclosure_rate(replies) == 50.0
+    assert unsupported_disclosure_rate(replies, [("i am married", "a dog"), (), (), ()]) == 25.0
 
 
 def test_the_rate_wants_a_persona_for_each_reply():
     with pytest.raises(InputError, match="2 replies and 1 personas"):
-        invented_rate(["a", "b"], [()])
+        unsupported_disclosure_rate(["a", "b"], [()])
     with pytest.raises(InputError, match="no replies"):
-        invented_rate([])
+        unsupported_disclosure_rate([])

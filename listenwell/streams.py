@@ -1,0 +1,59 @@
+"""A reply as an iterator over the chunks of its text."""
+
+import re
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from threading import Thread
+
+from listenwell.dialogue import Reply
+from listenwell.pipeline import OnText
+
+_SENTENCE = re.compile(r".*?[.!?…]+[\"'”’)\]]*\s+|.+\Z", re.DOTALL)
+
+
+class ReplyStream(Iterator[str]):
+    """Chunks of a reply, each as soon as it is certain; together they are exactly the reply's text.
+
+    The reply is generated in a thread of its own, so that a slow consumer does not hold it up.
+
+    Args:
+        run: makes the reply and hands each chunk of its text to the function it gets.
+    """
+
+    def __init__(self, run: Callable[[OnText], Reply]) -> None:
+        self._queue: SimpleQueue[str | Reply | BaseException] = SimpleQueue()
+        self._reply: Reply | None = None
+        self._error: BaseException | None = None
+        Thread(target=self._work, args=(run,), name="reply stream", daemon=True).start()
+
+    def __next__(self) -> str:
+        if self._error is not None:
+            raise self._error
+        if self._reply is not None:
+            raise StopIteration
+        item = self._queue.get()
+        if isinstance(item, str):
+            return item
+        if isinstance(item, Reply):
+            self._reply = item
+            raise StopIteration
+        self._error = item
+        raise item
+
+    @property
+    def reply(self) -> Reply:
+        """The whole reply; waits for it where it is not finished, and skips the chunks that are left."""
+        for _ in self:
+            pass
+        assert self._reply is not None
+        return self._reply
+
+    def _work(self, run: Callable[[OnText], Reply]) -> None:
+        try:
+            self._queue.put(run(self._put))
+        except BaseException as error:  # it belongs to whoever reads the stream
+            self._queue.put(error)
+
+    def _put(self, text: str) -> None:
+        for sentence in _SENTENCE.findall(text):
+            self._queue.put(sentence)
