@@ -6,7 +6,7 @@ Supported field types: str, int, float, bool, Path, other dataclasses, `X | None
 
 import json
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -127,8 +127,10 @@ def plain(record: Any) -> dict[str, Json]:  # noqa: ANN401
         if "tag" in field.metadata:
             result |= plain(value)
         elif always or field.default is MISSING or value != field.default:
-            named = value is not None and _is_pairs(hint)
-            result[key] = {k: _plain_value(v) for k, v in value} if named else _plain_value(value)
+            if value is not None and _is_object(hint):
+                result[key] = {name: _plain_value(item) for name, item in dict(value).items()}
+            else:
+                result[key] = _plain_value(value)
     return result
 
 
@@ -154,15 +156,23 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
         raise error(f"{name} must be an object with named fields, not {_kind(data)}.", _fields_advice(cls))
     keys, union = accepted_keys(cls, data), _union(cls)  # type: ignore[arg-type]
     arguments: dict[str, Any] = {}
+    beside: dict[str, Json] = {}
     for data_key, value in data.items():
-        key = old_keys.get(data_key, data_key)
-        if key not in layout:
-            near = nearest(str(key), layout)
-            advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else _fields_advice(cls)
-            raise error(f"{name} has no field {key!r}.", advice)
-        field, hint = layout[key]
-        arguments[field.name] = _value(hint, value, error, f"{where}.{key}" if where else str(key))
-    for key, (field, _) in layout.items():
+        if data_key not in keys:
+            if union is not None and data_key in union.metadata["unused"] and not value:
+                continue
+            names = dict.fromkeys(name for name, _, _ in keys.values())
+            near = nearest(str(data_key), names)
+            advice = f"Did you mean {' or '.join(map(repr, near))}?" if near else _advice(names)
+            raise error(f"{name} has no field {data_key!r}.", advice)
+        key, field, hint = keys[data_key]
+        if field is None:
+            beside[key] = value
+        else:
+            arguments[field.name] = _value(hint, value, error, f"{where}.{key}" if where else str(key))
+    if union is not None:
+        arguments[union.name] = build(_variant(cls, union, data), beside, error, where)
+    for field, key, _, _ in _layout(cls):  # type: ignore[arg-type]
         if field.name not in arguments and field.default is MISSING and field.default_factory is MISSING:
             raise error(f"{name} lacks the field {key!r}.", _fields_advice(cls))
     return cls(**arguments)
@@ -269,10 +279,8 @@ def _kind(value: Json) -> str:
 
 
 def _wanted(hint: Any) -> str:  # noqa: ANN401
-    if get_origin(hint) is tuple:
-        return "an object" if _is_pairs(hint) else "a list"
-    if get_origin(hint) is dict:
-        return "an object"
+    if get_origin(hint) in (tuple, Mapping, dict):
+        return "an object" if _is_object(hint) or get_origin(hint) is dict else "a list"
     return {
         str: "text",
         int: "a whole number",

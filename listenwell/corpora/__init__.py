@@ -1,9 +1,13 @@
 """Corpora in their publishers' own formats, each with a loader that yields `Dialogue`s or `LabelledText`s."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from listenwell.corpora.base import CorpusLoader, Item, Report
+from listenwell.dialogue import Dialogue
 from listenwell.registry import Registry
 
-__all__ = ["CORPORA", "CorpusLoader", "Item", "Report"]
+__all__ = ["CORPORA", "CorpusLoader", "Item", "Report", "load_corpus"]
 
 CORPORA: Registry[type[CorpusLoader]] = Registry(
     "corpus",
@@ -33,6 +37,6 @@ def load_corpus(name_or_path: str | Path, split: str = "train") -> Iterator[Dial
     """
     path = Path(name_or_path)
     is_own = str(name_or_path) not in CORPORA and path.exists()
-    reader = CORPORA.load("jsonl")(path) if is_own else CORPORA.load(str(name_or_path))()
-    items = reader.read("all" if is_own and path.is_file() else split)
+    loader = CORPORA.load("jsonl")(path) if is_own else CORPORA.load(str(name_or_path))()
+    items = loader.read("all" if is_own and path.is_file() else split)
     return (item for item in items if isinstance(item, Dialogue))

@@ -13,7 +13,7 @@ from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
 from listenwell.metrics import normalized
 from listenwell.metrics.checks import check_pairs
-from listenwell.reranking.self_disclosure.unsupported import invented_rate
+from listenwell.reranking.self_disclosure.unsupported import unsupported_disclosure_rate
 
 LEVELS = ("er_level", "ip_level", "ex_level")
 """The names of the mean levels, in the order of `labels.MECHANISMS`."""
@@ -69,7 +69,7 @@ def measure_empathy(
     levels = [factors.levels or (0, 0, 0) for factors in labelled]
     means = {name: sum(level[column] for level in levels) / len(levels) for column, name in enumerate(LEVELS)}
     personas = [_persona_lines(context) for context in contexts]
-    return means | {"invented_life": invented_rate(replies, personas if any(personas) else None)}
+    return means | {"invented_life": unsupported_disclosure_rate(replies, personas if any(personas) else None)}
 
 
 def empathy_conditions(annotator: ReplyAnnotator) -> dict[str, str]:

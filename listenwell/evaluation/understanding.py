@@ -116,7 +116,7 @@ def _of_classifier(
     folder: Path, scope: Scope, recipe: TrainRecipe
 ) -> tuple[dict[str, str], MeasuredQuestions]:
     classifier, vocabulary = load_classifier(folder)
-    settings = settings_of(recipe)
+    settings = recipe.settings(ClassifierTaskConfig).classifier
     share = f"{len(settings.teachers)}, {settings.teacher_share:g} of the target"
     conditions = {
         "probabilities": "one temperature a head, fitted on valid",
@@ -164,7 +164,7 @@ def _answers(classifier: MultiTaskClassifier, vocabulary: Vocabulary, scope: Sco
         inputs = encode_views(vocabulary, [item.view for item in labelled], classifier.config.limit)
         marked = range(len(inputs)) if any(q.head in classifier.config.marked for q in of_source) else ()
         with progress(f"reading {source}", total=len(inputs), unit="texts") as advance:
-            outputs = hear(classifier, inputs, marked, advance)
+            outputs = classify(classifier, inputs, marked, advance)
         for question in of_source:
             known = [index for index, item in enumerate(labelled) if question.head in item.labels]
             if not known:
@@ -202,7 +202,7 @@ def _adjusted(
     if not known:
         return {}
     labelled = [item for _, item in sampling.draw(known)]
-    outputs = hear(
+    outputs = classify(
         classifier, encode_views(vocabulary, [item.view for item in labelled], classifier.config.limit)
     )
     valid = _of_head(classifier, head.name, outputs, labelled, range(len(labelled)))

@@ -17,13 +17,13 @@ from listenwell.generators.reward_model import agreement
 from listenwell.preference.rating_sheets import PERSON, candidates_of
 from listenwell.preference.ratings import RatedContext, rated_contexts, rating_files, read_ratings
 from listenwell.progress import progress
-from listenwell.reranking.config import CHOICE, MERITS, SOFT, RerankerConfig
+from listenwell.reranking.config import TOTAL, MERITS, STANDARDIZED, RerankerConfig
 from listenwell.reranking.reranker import Reranker
 from listenwell.results.metric_registry import units
 from listenwell.results.store import Result, environment
 
 TASK = "judges"
-NAMES = {"reward": "judge: liking", CHOICE: "all judges together"}
+NAMES = {"reward": "judge: liking", TOTAL: "all judges together"}
 """The systems of earlier result files, which new ones stand beside."""
 
 Table = dict[str, list[tuple[int, float, float]]]
@@ -49,7 +49,7 @@ def feature_table(
             for candidate in reranker.rerank(dialogue, candidates[context.id]):
                 rating = overall.get(candidate.text.strip())
                 scores = dict(candidate.scores)
-                for feature in (*SOFT, *MERITS, CHOICE) if rating is not None else ():
+                for feature in (*STANDARDIZED, *MERITS, TOTAL) if rating is not None else ():
                     if (score := scores.get(feature)) is not None:
                         table.setdefault(feature, []).append((number, score, float(rating or 0)))
             advance(1)
@@ -83,7 +83,7 @@ def results_of(path: Path, replies: Path, raters: str) -> list[Result]:
     rated = rated_contexts([path], contexts[0].split)
     for dialogue, context in rated:
         candidates[context.id] = generator.with_rewards(dialogue, candidates[context.id])
-    table = feature_table(rated, candidates, Reranker.load(RerankerConfig(every=True)))
+    table = feature_table(rated, candidates, Reranker.load(RerankerConfig()))
     rows = {
         NAMES.get(feature, f"judge: {feature}"): feature_scores(lines) for feature, lines in table.items()
     }

@@ -12,7 +12,7 @@ from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
 from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import pair_of
-from listenwell.reranking.config import CHOICE, FAULTS
+from listenwell.reranking.config import TOTAL, FAULTS
 from listenwell.training.preference_pairs import Pair, read_lines
 
 ON_POLICY = "on_policy"
@@ -49,6 +49,6 @@ def _pairs(context: Dialogue, candidates: Sequence[Candidate], gap: float) -> It
     if best.plan is None or not is_whole(best.plan) or not others:
         return
     scores, worst = dict(best.scores), others[-1]
-    if any(scores.get(fault) for fault in FAULTS) or scores[CHOICE] - dict(worst.scores)[CHOICE] < gap:
+    if any(scores.get(fault) for fault in FAULTS) or scores[TOTAL] - dict(worst.scores)[TOTAL] < gap:
         return
     yield from pair_of(context, best.plan, best.text, worst.text, ON_POLICY)

@@ -109,7 +109,7 @@ class Ranker:
         return tuple(
             replace(
                 candidates[reply.index],
-                scores=(*candidates[reply.index].scores, (self.name, round(reply.score, 4))),
+                scores={**candidates[reply.index].scores, self.name: round(reply.score, 4)},
             )
             for reply in ranked
         )

@@ -72,15 +72,14 @@ class Retrieval(Generator):
 
         Nothing is sampled, so the seed has no effect; plans are not used, since the pool has none.
         """
-        # As many more as were said: there is always something new, if the pool has it.
-        earlier_texts = {" ".join(turn.text.split()) for turn in dialogue.turns}
-        replies = self.search.search(dialogue, self.config.top + len(earlier_texts), self.config.candidates)
-        fresh = sorted(replies, key=lambda reply: reply.text in earlier_texts)[: self.config.top]
+        # As many more as there are turns: there is always something new, if the pool has it.
+        turns = {" ".join(turn.text.split()) for turn in dialogue.turns}
+        results = self.search.search(dialogue, self.config.candidates + len(turns), self.config.searched)
+        fresh = sorted(results, key=lambda reply: reply.text in turns)[: self.config.candidates]
         if on_text:
             on_text(fresh[0].text)
         return GeneratorOutput(tuple(map(_candidate, fresh)), self.search.notices)
 
 
-def _candidate(reply: Found) -> Candidate:
-    # No plan: the reply was not made by one.
-    return Candidate(reply.text, scores=((FIRST, reply.first_score), (FULL, reply.score)))
+def _candidate(result: Found) -> Candidate:
+    return Candidate(result.text, scores={FIRST: result.first_score, FULL: result.score})

@@ -80,7 +80,7 @@ class DialogueData:
     def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
         self._vocabulary, self._recipe = vocabulary, recipe
         self.corpus = recipe.data.corpus
-        self._reader = _reader(recipe)
+        self._loader = _loader(recipe)
         limit = recipe.batches.row_tokens
         self._train = self._encoded(recipe.data.train, limit, recipe.learn == "all")
         if recipe.unconditional:
@@ -142,14 +142,14 @@ class CausalTask(GeneratorTask):
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "CausalTask":
         """Load the base model and encode the training dialogues."""
-        reader = _reader(recipe)
+        loader = _loader(recipe)
         for split in recipe.data.used():
-            reader.check(split)  # before minutes are spent on the others
+            loader.check(split)  # before minutes are spent on the others
         generator = CausalModel.load(recipe, device)
         data = DialogueData(generator.vocabulary, recipe)
         return cls(generator, data, CausalObjective(generator), recipe)
 
 
-def _reader(recipe: TrainRecipe) -> Reader:
-    reader: Reader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
-    return reader
+def _loader(recipe: TrainRecipe) -> CorpusLoader:
+    loader: CorpusLoader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
+    return loader

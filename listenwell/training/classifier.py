@@ -254,13 +254,13 @@ class ClassifierTask:
     def _logits(self, source: Source, split: str) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """By head: logits and targets of the texts that have its label."""
         _, examples = self._read(source, split)
-        heard = hear(self.model.eval(), examples)
+        outputs = classify(self.model.eval(), examples)
         by_head = {}
         for head in source.heads:
             labelled = [index for index, example in enumerate(examples) if head in example.targets]
             if labelled:
                 targets = np.stack([examples[index].targets[head] for index in labelled])
-                by_head[head] = (heard.logits(head, labelled), targets)
+                by_head[head] = (outputs.logits(head, labelled), targets)
         self.model.train()  # after the heads have run: they have dropout too
         return by_head
 

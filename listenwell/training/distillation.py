@@ -49,9 +49,9 @@ def with_teachers(
         inputs = encode_views(
             vocabulary, [texts[index][0].view for index in indices], classifier.config.limit
         )
-        heard = hear(classifier.to(device), inputs)
+        outputs = classify(classifier.to(device), inputs)
         for head in set(classifier.config.heads) & set(learning):
-            rows = probabilities(heard.logits(head), head, classifier.config.temperature(head))
+            rows = probabilities(outputs.logits(head), head, classifier.config.temperature(head))
             for index, row in zip(indices, rows.astype(np.float32), strict=True):
                 if head in texts[index][1].targets or settings.spread:
                     predictions[index].setdefault(head, []).append(row)

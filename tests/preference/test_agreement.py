@@ -10,7 +10,7 @@ from listenwell.preference import agreement, ratings
 from listenwell.preference.agreement import feature_scores, feature_table
 from listenwell.preference.rating_sheets import PERSON, Entry, Shown
 from listenwell.preference.ratings import HEADER, RatedContext, RatedReply
-from listenwell.reranking.config import CHOICE, FEATURES, RerankerConfig
+from listenwell.reranking.config import TOTAL, FEATURES, RerankerConfig
 from listenwell.reranking.reranker import Reranker
 from tests.preference.helpers import call
 
@@ -53,12 +53,12 @@ def rated(*overall):
 def test_every_feature_is_set_beside_the_raters():
     reranker = Reranker(only("reward", "likelihood", reward=0.01, likelihood=1.0))
     table = feature_table([(TALK, rated(4.0, 3.0, 2.0))], {"hit:0#1": CANDIDATES}, reranker)
-    assert set(table) == {"reward", "likelihood", CHOICE}
+    assert set(table) == {"reward", "likelihood", TOTAL}
     reward, likelihood = feature_scores(table["reward"]), feature_scores(table["likelihood"])
     assert reward == {"rater_agreement": pytest.approx(1.0), "chosen_overall": 4.0}
     assert likelihood["rater_agreement"] == pytest.approx(0.5)
     # The sum is by the reranker's weights: nearly the likelihood alone.
-    assert feature_scores(table[CHOICE])["rater_agreement"] == pytest.approx(0.5, abs=0.02)
+    assert feature_scores(table[TOTAL])["rater_agreement"] == pytest.approx(0.5, abs=0.02)
 
 
 def test_a_context_counts_for_itself():

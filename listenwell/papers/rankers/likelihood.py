@@ -13,7 +13,7 @@ import numpy as np
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
-from listenwell.generators.chatml import END, build_prompt, reply_head, with_short_persona
+from listenwell.generators.prompt_template import END, build_prompt, reply_head, with_short_persona
 from listenwell.rankers import GENERATOR_SCORERS
 from listenwell.rankers.scorer import checkpoint_key
 
