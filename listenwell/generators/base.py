@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from listenwell.dialogue import Candidate
 from listenwell.runtime.base import State
 
+INSTRUCTION_NOTE = "instruction"
+"""The note of a dialogue with an instruction for generators that follow one (prompted, remote)."""
+
 
 @dataclass(frozen=True)
 class Prompt:

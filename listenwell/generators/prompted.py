@@ -6,7 +6,7 @@ from pathlib import Path
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.base import INSTRUCTION_NOTE, GeneratorOutput
 from listenwell.generators.chatml import build_prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.generation import generate_from_prompt
@@ -93,9 +93,9 @@ class Prompted:
         """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
-        prompt = build_prompt(
-            self.runtime.vocabulary, dialogue, self.config.system, budget, self.config.shots
-        )
+        instructions = [value for name, value in dialogue.notes if name == INSTRUCTION_NOTE]
+        system = "\n".join([self.config.system, *instructions])
+        prompt = build_prompt(self.runtime.vocabulary, dialogue, system, budget, self.config.shots)
         seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
         generations = generate_from_prompt(self.runtime, prompt, decoding, seeds, on_text)
         texts = dict.fromkeys(reply.text for reply in generations)

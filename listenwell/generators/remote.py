@@ -13,9 +13,8 @@ import httpx2
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Scored
 from listenwell.errors import InputError, ListenwellError
-from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.base import INSTRUCTION_NOTE, GeneratorOutput
 from listenwell.labels import GROUP_MEMBERS, GROUP_OF_EMOTION
-from listenwell.serving.openai_api import MOST_MESSAGES
 
 INSTRUCTION = (
     "You are a kind friend who listens. Answer the other person in one to three short sentences, as "
@@ -44,6 +43,8 @@ PLANS_FOR_SAD = ("sympathizing", "questioning", "acknowledging", "consoling", "e
 LARGEST = 1 << 20
 """Bytes of an answer; a longer one is not read."""
 _NEXT_SEED = 1_000_003
+MOST_MESSAGES = 1000
+"""Messages of one request."""
 
 
 class RemoteError(ListenwellError):
@@ -193,6 +194,7 @@ def messages(dialogue: Dialogue, plan: Factors | None) -> list[dict[str, Any]]:
     persona = dialogue.persona_of(dialogue.listener)
     if persona and persona.lines:
         parts += ["About yourself:", *persona.lines]
+    parts += [value for name, value in dialogue.notes if name == INSTRUCTION_NOTE]
     if plan and (told := instruction(plan)):
         parts.append(told)
     said = [
