@@ -8,49 +8,55 @@ import typer
 Model = Annotated[
     str,
     typer.Option(
-        help="Who answers: planned, prompted, retrieval (from a --pool), or comae or vanilla with --weights."
+        help="The generator: planned, prompted, retrieval (needs --pool), comae or vanilla (need --weights)."
     ),
 ]
-Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
+Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the generator's settings.")]
 Weights = Annotated[
     Path | None,
-    typer.Option(help="Your own folder with weights: a base model's, a .gguf file, or a trained checkpoint."),
+    typer.Option(help="A folder with base weights or a trained checkpoint, or a .gguf file."),
 ]
 Pool = Annotated[
     str | None,
-    typer.Option(help="With --model retrieval, replies to choose from: a file, a corpus, or CORPUS:SPLIT."),
+    typer.Option(help="With --model retrieval: the pool of replies, as a file, a corpus, or CORPUS:SPLIT."),
 ]
 Candidates = Annotated[
     int | None,
-    typer.Option(min=1, help="How many replies to propose; of several, the listener's judges choose."),
+    typer.Option(min=1, help="How many candidates to generate; the reranker orders them."),
 ]
 Plans = Annotated[
-    int | None, typer.Option(min=1, help="With the model planned: how many different plans to word.")
+    int | None,
+    typer.Option(min=1, help="With --model planned: how many different plans to generate replies for."),
 ]
 Emotion = Annotated[
-    str | None, typer.Option(help="Take the person to feel this, such as sad, whatever was heard.")
+    str | None, typer.Option(help="The user's emotion, such as sad, instead of the predicted one.")
 ]
 Mechanisms = Annotated[
     list[str] | None,
     typer.Option(
-        "--mechanism",
-        help="Steer: emotional_reaction (ER), interpretation (IP), exploration (EX), or none; repeatable.",
+        "--mechanisms",
+        help="Communication mechanism: emotional_reaction (ER), interpretation (IP), exploration (EX), or "
+        "none; repeatable.",
     ),
 ]
-Act = Annotated[str | None, typer.Option(help="Steer: what the reply does, such as questioning.")]
-Tone = Annotated[str | None, typer.Option(help="Steer: the emotion it expresses, such as caring.")]
+Act = Annotated[str | None, typer.Option(help="Dialogue act of the reply, such as questioning.")]
+Tone = Annotated[str | None, typer.Option(help="Emotion that the reply expresses, such as caring.")]
 Precision = Annotated[
-    str | None, typer.Option(help="int8 (the default), or fp32: exact, at twice the time and memory.")
+    str | None, typer.Option(help="int8 (default), or fp32: exact, at twice the time and memory.")
 ]
 Without = Annotated[
     list[str] | None,
     typer.Option(
-        help="Switch a part off: understand, plan, choose, voice, or a judge such as reader; repeatable."
+        help="Disable a stage (understand, plan, rerank, guard), soft_prompt, or a reranking feature such as "
+        "reward; repeatable."
     ),
 ]
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
 PersonaLines = Annotated[
     list[str] | None,
-    typer.Option("--persona-line", help="A sentence about the listener, in the first person; repeatable."),
+    typer.Option("--persona", help="A sentence about the listener, in the first person; repeatable."),
 ]
+OldMechanisms = Annotated[list[str] | None, typer.Option("--mechanism", hidden=True)]
+OldPersonaLines = Annotated[list[str] | None, typer.Option("--persona-line", hidden=True)]
+"""Names of earlier versions, still accepted."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

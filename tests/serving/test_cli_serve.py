@@ -80,7 +80,7 @@ def test_what_cannot_be_is_told_before_anything_starts(started, arguments, error
     assert not started
 
 
-def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypatch):
+def test_a_remote_listener_has_our_annotator_reranker_and_guard(started, monkeypatch):
     from listenwell.annotators.annotator import Annotator
     from listenwell.reranking.reranker import Reranker
 
@@ -104,8 +104,10 @@ def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypa
     assert listener.plan is listener.generate
     assert listener.generate.config.plans == 2
     assert started[0][1].planning == ("tiny",)
-    assert with_fewer_candidates(listener, 1).plan.config.plans == 1  # one request to the endpoint instead of two
-    assert listener.choose == "judges"
+    assert (
+        with_fewer_candidates(listener, 1).plan.config.plans == 1
+    )  # one request to the endpoint instead of two
+    assert listener.rerank == "judges"
     assert listener.understand[0] == "emotion"
     assert "act" in listener.understand
 

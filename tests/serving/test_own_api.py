@@ -125,7 +125,7 @@ def test_a_wish_needs_a_model_that_plans(make_client):
     client = make_client(fake_app(listener=FakeListener(plan=None)))
     answer = client.post("/api/reply", json={"text": "a", "target": {"act": "questioning"}})
     assert answer.status_code == 422
-    assert "makes no plans" in answer.json()["error"]["message"]
+    assert "does not plan" in answer.json()["error"]["message"]
     assert client.post("/api/reply", json={"text": "a", "target": {}}).status_code == 200
 
 
@@ -170,7 +170,7 @@ def test_unknown_errors_say_nothing_of_their_cause(client):
 def test_about_says_what_this_is_not_and_what_is_kept(make_client):
     about = make_client(kept=True).get("/api/about").json()
     assert about["notice"] == NOTICE
-    assert "no therapist" in about["notice"]
+    assert "not a human or a therapist" in about["notice"]
     assert about["is_stored"]
     assert "on this computer" in about["stored"]
     assert len(about["labels"]["act"]) == 9

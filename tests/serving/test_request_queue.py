@@ -146,16 +146,6 @@ def test_one_that_fails_does_not_spoil_the_batch():
     assert listener.batches == [3, 1, 1, 1]  # all at once, then each alone
 
 
-def test_a_listener_that_cannot_answer_several_is_asked_one_by_one():
-    class OneByOne:
-        plan = None
-
-        def reply(self, said, *, want, seed):
-            return f"{said.turns[-1].text}/{seed}"
-
-    assert reply_to_all(OneByOne(), asked("a", "b")) == ["a/0", "b/1"]
-
-
 def test_users_at_once_share_batches(make_client):
     listener = FakeListener(seconds=0.1)
     with running(fake_app(fake_settings(batch_window=0.05), listener)) as url:
@@ -177,7 +167,7 @@ def test_a_full_queue_answers_503_with_retry_after():
     hold = threading.Event()
     listener = FakeListener(hold=hold)
     app = fake_app(fake_settings(limits={"queue": 1, "batch": 1}), listener)
-    queue = app.state.service
+    service = app.state.service
     with running(app) as url:
         threads = []
         for number in range(2):

@@ -63,7 +63,13 @@ def test_several_replies_are_kept_and_one_counts(store):
 
 def test_a_message_sent_twice_under_its_name_is_kept_once(store):
     id = store.create(ANNA, None, []).id
-    assert [store.add_message(ANNA, id, "hi", name) for name in ("k1", "k1", None, None, "k2")] == [1, 1, 2, 3, 4]
+    assert [store.add_message(ANNA, id, "hi", name) for name in ("k1", "k1", None, None, "k2")] == [
+        1,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert len(store.get(ANNA, id).exchanges) == 4
 
 
