@@ -68,3 +68,8 @@ def _token() -> re.Pattern[str]:
     )
     letters = rf"[^\W_]+(?:[{marks}]+[^\W_]*)*"
     return re.compile(rf"{letters}(?:'{letters})*|\S[{marks}]*")
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text separated by blanks, for lexicons in source code."""
+    return frozenset(text.split())

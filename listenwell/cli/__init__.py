@@ -16,6 +16,7 @@ from listenwell.cli.export import export
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
+from listenwell.cli.safety import safety
 from listenwell.cli.serve import serve
 from listenwell.cli.sweep import sweep
 from listenwell.cli.train import train
@@ -45,6 +46,7 @@ app.command()(train)
 app.command()(export)
 app.command()(sweep)
 app.add_typer(corpus, name="corpus")
+app.add_typer(safety, name="safety")
 
 
 def _show_version(is_requested: bool) -> None:

@@ -1,18 +1,18 @@
-"""How people write what they mean: short forms, slips of the finger, and words hidden from filters.
+"""Spelling variants: abbreviations, typos, and words disguised from filters.
 
-Data only; `normal` applies it. Every entry is one word as written and the words that are meant.
+Data only; `normalizer` applies it. Each entry maps one written word to the intended words.
 """
 
-from listenwell.reranking.self_disclosure.lexicon import word_set
+from listenwell.words import word_set
 
 
 def table(text: str) -> dict[str, str]:
     """Lines of "meant: written written …" as a mapping from the written to the meant."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for line in text.strip().splitlines():
         meant, _, written = line.partition(":")
-        found |= dict.fromkeys(written.split(), meant.strip())
-    return found
+        meanings |= dict.fromkeys(written.split(), meant.strip())
+    return meanings
 
 
 MEANT = table("""

@@ -1,6 +1,6 @@
-"""What a message may hold before anything reads it: pure functions for services, terminals and files.
+"""Decoding and cleaning of messages.
 
-Nothing here logs, and no error repeats what a person wrote.
+Nothing here logs, and no error repeats the text.
 """
 
 import re
@@ -21,7 +21,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def decoded(data: bytes) -> str:
-    """Bytes as text; what is not UTF-8 is an error, not a guess."""
+    """Decode UTF-8; anything else is an error."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -32,9 +32,9 @@ def decoded(data: bytes) -> str:
 
 
 def cleaned(text: str) -> str:
-    """A text without control characters, NUL, hidden letters and turns of direction.
+    """Remove control characters, invisible characters and direction overrides.
 
-    Line breaks of every kind become "\\n", lone surrogates the replacement character. What is left can be
+    Line breaks of every kind become "\\n", lone surrogates the replacement character. The result can be
     stored, sent and shown; cleaning it again changes nothing.
     """
     if text.isascii() and text.isprintable():  # most messages
@@ -44,7 +44,7 @@ def cleaned(text: str) -> str:
 
 
 def message(text: str, limit: int = MAX_MESSAGE) -> str:
-    """A person's message, ready to be read; an empty or overlong one is an error that says what to do.
+    """Clean a message; an empty or overlong one is an error.
 
     Args:
         text: as it came.
@@ -56,5 +56,5 @@ def message(text: str, limit: int = MAX_MESSAGE) -> str:
         )
     clean = cleaned(text).strip()
     if not clean:
-        raise InputError("The message is empty.", "Say something.")
+        raise InputError("The message is empty.", "Write a message.")
     return clean

@@ -143,7 +143,7 @@ def test_a_number_of_ones_own_is_not_lowered(tmp_path):
     assert found[3]["choices"][0]["message"]["content"] == "5"
 
 
-def test_a_sparing_listener_plans_and_speaks_less():
+def test_under_load_less_is_planned_and_generated():
     listener = careful()
     assert with_fewer_candidates(listener, 8) is listener
     spared = with_fewer_candidates(listener, 3)
@@ -153,7 +153,7 @@ def test_a_sparing_listener_plans_and_speaks_less():
     assert spared.generate.config == Config(3, 3, BEAM)
     assert len(listener.reply("hello", seed=1).candidates) == 8  # it is as it was
     assert with_fewer_candidates(listener, 6).generate.config == Config(4, 6, BEAM)
-    assert with_fewer_candidates(listener, 1).choose is None  # of one there is nothing to choose
+    assert with_fewer_candidates(listener, 1).rerank is None  # a single candidate needs no reranking
     planless = with_fewer_candidates(Listener(PlannedGenerator()), 2)
     assert planless.plan is None and planless.generate.config.candidates == 2
 

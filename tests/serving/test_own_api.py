@@ -83,9 +83,9 @@ def test_rank_puts_the_best_first(client):
     assert found == {
         "ranker": "longest first",
         "replies": [
-            {"text": "ccc", "score": 3.0, "place": 1},
-            {"text": "bb", "score": 2.0, "place": 2},
-            {"text": "a", "score": 1.0, "place": 0},
+            {"text": "ccc", "score": 3.0, "index": 1, "place": 1},
+            {"text": "bb", "score": 2.0, "index": 2, "place": 2},
+            {"text": "a", "score": 1.0, "index": 0, "place": 0},
         ],
     }
 
