@@ -1,7 +1,6 @@
 """Crisis detection on our own list, whose held-out third nobody tuned on, and case by case."""
 
 import logging
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import InputError
+from listenwell.safety.context_modifiers import LEVELS
 from listenwell.safety.crisis import Detector, last_message
 from listenwell.safety.head import Head
 from listenwell.safety.measure import alarms, measured, read_list
@@ -162,10 +162,9 @@ def test_any_text_is_read_the_same_way_twice(text):
 @pytest.mark.parametrize(
     "piece", ["i really just so ", "not ", "my dad hit me up ", "kill ", ". ", "i want to "]
 )
-def test_no_long_message_takes_long(piece):
-    begin = time.perf_counter()
-    DETECTOR.find(piece * (20_000 // len(piece)))
-    assert time.perf_counter() - begin < 5  # a tenth of a second; an expression that explodes takes hours
+def test_no_expression_explodes_on_a_long_message(piece):
+    """It takes a tenth of a second; one that backtracks exponentially would run into the test's timeout."""
+    assert DETECTOR.find(piece * (20_000 // len(piece))).level in LEVELS
 
 
 def test_nothing_of_a_message_is_logged(caplog, capfd):

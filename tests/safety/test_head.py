@@ -59,7 +59,7 @@ def test_a_damaged_or_foreign_head_is_refused(tmp_path):
     with writing(tmp_path / "head", KIND) as folder:
         (folder / "config.json").write_text("{}")
         (folder / "model.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(CheckpointError, match="no crisis head"):
+    with pytest.raises(CheckpointError, match="no readable crisis classifier"):
         Head.load(tmp_path / "head")
     with pytest.raises(CheckpointError, match="not a listenwell checkpoint"):
         Head.load(tmp_path)

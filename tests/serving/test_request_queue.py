@@ -1,6 +1,5 @@
 import asyncio
 import threading
-import time
 
 import httpx2
 import pytest
@@ -36,6 +35,12 @@ def with_queue(scenario, **settings):
     return asyncio.run(run()), batches
 
 
+async def _running(queue):
+    """Wait until a request is being processed."""
+    while not queue.running:
+        await asyncio.sleep(0)
+
+
 def test_those_who_come_together_are_answered_together_in_order():
     async def scenario(queue, release):
         tickets = [queue.enter("a", number) for number in range(5)]
@@ -51,11 +56,20 @@ def test_those_who_come_together_are_answered_together_in_order():
 def test_a_batch_waits_a_moment_for_others():
     async def scenario(queue, release):
         first = queue.enter("a", 1)
-        await asyncio.sleep(0.02)
+        for _ in range(5):  # the queue looks at what waits, and waits for more
+            await asyncio.sleep(0)
+        assert queue.waiting == 1
         second = queue.enter("a", 2)
         return await asyncio.gather(first.result, second.result)
 
     assert with_queue(scenario, batch_window=0.1)[1] == [("a", [1, 2])]
+
+
+def test_without_a_window_a_request_does_not_wait():
+    async def scenario(queue, release):
+        await queue.enter("a", 1).result
+        await queue.enter("a", 2).result
+
     assert with_queue(scenario, batch_window=0.0)[1] == [("a", [1]), ("a", [2])]
 
 
@@ -67,11 +81,11 @@ def test_kinds_are_not_mixed_and_the_oldest_goes_first():
     assert with_queue(scenario)[1] == [("a", [1, 1]), ("b", [1, 1])]
 
 
-def test_a_full_line_refuses_and_says_when_to_come_back():
+def test_a_full_queue_refuses_and_says_when_to_come_back():
     async def scenario(queue, release):
         release.clear()
         tickets = [queue.enter("a", 0)]
-        await asyncio.sleep(0.05)  # it is running, and waits no more
+        await _running(queue)
         tickets += [queue.enter("a", number) for number in range(2)]
         with pytest.raises(ApiError) as refused:
             queue.enter("a", 9)
@@ -87,11 +101,11 @@ def test_a_full_line_refuses_and_says_when_to_come_back():
     assert batches == [("a", [0]), ("a", [1, 7])]
 
 
-def test_who_shares_a_place_does_not_lose_it():
+def test_a_shared_ticket_is_not_withdrawn():
     async def scenario(queue, release):
         release.clear()
         queue.enter("a", 0)
-        await asyncio.sleep(0.05)
+        await _running(queue)
         ticket = queue.enter("a", 1)
         ticket.watchers += 1
         assert not queue.leave(ticket)
@@ -153,14 +167,12 @@ def test_users_at_once_share_batches(make_client):
         threads = [
             threading.Thread(target=lambda n=n: results.append(_reply(url, f"user {n}"))) for n in range(8)
         ]
-        begin = time.monotonic()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
     assert sorted(results) == [f"You said: user {number}" for number in range(8)]
     assert max(listener.batches) >= 4
-    assert time.monotonic() - begin < 8 * 0.1 + 5
 
 
 def test_a_full_queue_answers_503_with_retry_after():
@@ -186,7 +198,7 @@ def test_a_full_queue_answers_503_with_retry_after():
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", ["/api/reply", "/v1/chat/completions", "/api/conversations/{id}/messages"])
-def test_a_client_that_goes_away_frees_its_place(path, stream, tmp_path):
+def test_a_client_that_goes_away_frees_its_ticket(path, stream, tmp_path):
     hold = threading.Event()
     listener = FakeListener(hold=hold)
     app = fake_app(fake_settings(store=str(tmp_path / "talks"), limits={"batch": 1}), listener)

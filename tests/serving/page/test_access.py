@@ -6,6 +6,8 @@ from playwright.sync_api import expect
 
 from tests.serving.page.steps import loaded, replies, say, shown, talk, unfold
 
+pytestmark = pytest.mark.browser
+
 
 def violations(page):
     found = Axe().run(page).response["violations"]
@@ -96,7 +98,7 @@ def test_colours_by_choice_are_kept(listener, visit):
     loaded(page)
     assert page.evaluate(paper) == dark
     page.emulate_media(color_scheme="dark")
-    page.get_by_label("Colours").select_option("As the system")
+    page.get_by_label("Colours").select_option("System default")
     assert page.evaluate(paper) == dark
     page.emulate_media(color_scheme="light")
     assert page.evaluate(paper) == light

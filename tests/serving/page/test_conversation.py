@@ -1,8 +1,11 @@
 import json
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.serving.page.steps import loaded, replies, said, say, talk, unfold
+
+pytestmark = pytest.mark.browser
 
 
 def test_a_talk_with_what_is_behind_each_reply(page):

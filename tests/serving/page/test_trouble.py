@@ -2,12 +2,15 @@ import json
 import threading
 import urllib.request
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.serving.fake import wait_until
 from tests.serving.page.listener import PageListener
 from tests.serving.page.steps import loaded, replies, said, say, shown, talk, unfold
 from tests.serving.page.wire import wire
+
+pytestmark = pytest.mark.browser
 
 OTHER = {
     "method": "POST",
@@ -171,9 +174,7 @@ def test_steering_whose_reply_is_lost_is_not_done_twice(listener, visit):
         unfold(page, "Plan of the reply")
         listener.hold = threading.Event()
         page.get_by_role("button", name="questioning").click()
-        expect(
-            shown(page, "Generating a reply.")
-        ).to_be_visible()  # browsers repeat what was unanswered
+        expect(shown(page, "Generating a reply.")).to_be_visible()  # browsers repeat what was unanswered
         wait_until(lambda: listener.batches == [1, 1])
         page.context.set_offline(True)
         way.cut()
