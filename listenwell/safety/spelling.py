@@ -112,50 +112,12 @@ MEANT = table("""
     """)
 """Words as they are written in a hurry, and what they mean. "breath" for "breathe" is the common slip."""
 
-HIDDEN = (
-    "kill",
-    "killing",
-    "killed",
-    "die",
-    "dying",
-    "dead",
-    "death",
-    "suicide",
-    "suicidal",
-    "myself",
-    "yourself",
-    "himself",
-    "herself",
-    "cut",
-    "cutting",
-    "hurt",
-    "hurting",
-    "harm",
-    "harming",
-    "self",
-    "rape",
-    "raped",
-    "rapes",
-    "rapist",
-    "gun",
-    "shoot",
-    "murder",
-    "murdered",
-    "overdose",
-    "overdosed",
-    "abuse",
-    "abused",
-    "abuses",
-    "molested",
-    "sex",
-    "hang",
-    "hanging",
-    "pills",
-    "wrists",
-    "bleach",
-    "unalive",
-    "life",
-    "end",
+HIDDEN = tuple(
+    (
+        "kill killing killed die dying dead death suicide suicidal myself yourself himself herself cut "
+        "cutting hurt hurting harm harming self rape raped rapes rapist gun shoot murder murdered overdose "
+        "overdosed abuse abused abuses molested sex hang hanging pills wrists bleach unalive life end"
+    ).split()
 )
 """Words that people hide with figures and signs, as in su1cide, k!ll, s*icidal."""
 

@@ -71,7 +71,7 @@ export class ExchangeView {
     const views = replies.map((reply, place) => this.#reply(reply, place + 1, true, place + 1 !== current));
     const grid = h("div", { class: "versions several" }, ...views, this.pending);
     if (!current) return [grid];
-    const title = replies.length > 1 && h("p", { class: "head" }, `Behind reply ${current}:`);
+    const title = replies.length > 1 && h("p", { class: "head" }, `Details of reply ${current}:`);
     return [grid, h("div", { class: "under" }, title, ...replyFolds(replies[current - 1], this.#where(current, true)))];
   }
 
