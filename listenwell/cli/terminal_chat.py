@@ -116,7 +116,7 @@ def _steer(conversation: Conversation, command: str, rest: str) -> None:
     try:
         if conversation.listener.plan is None:
             typer.echo(
-                f"The model {visible(conversation.listener.generate.name)} does not plan: it cannot be steered."
+                f"{visible(conversation.listener.generate.name)} does not plan, so it cannot be steered."
             )
             return
         factors = wanted(**{field: (rest.split() if field == "mechanisms" else rest) if rest else None})  # type: ignore[arg-type]

@@ -15,6 +15,10 @@ def table(text: str) -> dict[str, str]:
     return meanings
 
 
+def _ordered(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 MEANT = table("""
     want to: wanna wana wannna wnna
     want: wnat wan wnt wamt whant wantt
@@ -112,12 +116,10 @@ MEANT = table("""
     """)
 """Words as they are written in a hurry, and what they mean. "breath" for "breathe" is the common slip."""
 
-HIDDEN = tuple(
-    (
-        "kill killing killed die dying dead death suicide suicidal myself yourself himself herself cut "
-        "cutting hurt hurting harm harming self rape raped rapes rapist gun shoot murder murdered overdose "
-        "overdosed abuse abused abuses molested sex hang hanging pills wrists bleach unalive life end"
-    ).split()
+HIDDEN = _ordered(
+    "kill killing killed die dying dead death suicide suicidal myself yourself himself herself cut "
+    "cutting hurt hurting harm harming self rape raped rapes rapist gun shoot murder murdered overdose "
+    "overdosed abuse abused abuses molested sex hang hanging pills wrists bleach unalive life end"
 )
 """Words that people hide with figures and signs, as in su1cide, k!ll, s*icidal."""
 

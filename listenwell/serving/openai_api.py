@@ -2,7 +2,8 @@
 
 Honoured: `n` (the reranked candidates that pass the guard), `max_tokens`, `seed`, `stream` and system
 messages: sentences in the first person are the persona, others an instruction for generators that follow
-one. What is not honoured is named in `listenwell.warnings`, or is an error where ignoring it would mislead the client.
+one. What is not honoured is named in `listenwell.warnings`, or is an error where ignoring it would mislead
+the client.
 """
 
 import re

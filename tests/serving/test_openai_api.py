@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from listenwell.dialogue import Candidate, Dialogue, Reply, Turn
 from listenwell.generators.base import INSTRUCTION_NOTE
 from listenwell.generators.remote import messages as remote_messages
-from listenwell.safety.replies import faults
+from listenwell.serving import openai_api
 from listenwell.serving.openai_api import (
     NOT_FOLLOWED,
     NOT_TRUNCATED,
@@ -138,11 +138,10 @@ def test_truncation_prefers_whole_sentences(limit, text):
     assert truncated(reply, limit if limit < 9 else 10, lambda part: len(part.split())) == text
 
 
-def test_a_truncated_reply_is_filtered_again():
-    reply = "You are worthless only in the eyes of your boss"
-    assert not faults(reply) or faults("You are worthless")
-    for limit in range(10):
-        assert not faults(truncated(reply, limit, lambda part: len(part.split()))) or limit == 9
+def test_a_truncated_reply_is_filtered_again(monkeypatch):
+    monkeypatch.setattr(openai_api, "faults", lambda text: ("fault",) if text.endswith("two") else ())
+    assert truncated("one two three four", 3, lambda part: len(part.split())) == "one two three"
+    assert truncated("one two three four", 2, lambda part: len(part.split())) == "one"
 
 
 def test_an_instruction_is_passed_on_where_it_can_be_followed(client, listener, monkeypatch):
