@@ -45,7 +45,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/engine_speed.py
 	$(BIN)/python benchmarks/read_corpus.py
 ifdef ALL
-	$(BIN)/python benchmarks/light_parity.py
+	$(BIN)/python benchmarks/onnx_parity.py
 	$(BIN)/python benchmarks/annotate_speed.py --out benchmarks/results/annotate_speed.json
 	$(BIN)/python benchmarks/ranker_speed.py
 	$(BIN)/python benchmarks/pool_search.py --out benchmarks/results/pool_search.json --figures docs/figures

@@ -32,11 +32,11 @@ def said(item: Item) -> list[str]:
 
 def mixed_texts(count: int) -> list[str]:
     """Utterances, Reddit comments and long posts, in the corpora's own order and thus of every length."""
-    talks = CORPORA.load("empathetic_dialogues")().read("valid")
+    dialogues = CORPORA.load("empathetic_dialogues")().read("valid")
     comments = CORPORA.load("goemotions")().read("valid")
     posts = CORPORA.load("epitome")().read("valid")
     texts = [
-        *islice((text for item in talks for text in said(item)), count // 2),
+        *islice((text for item in dialogues for text in said(item)), count // 2),
         *islice((text for item in comments for text in said(item)), count * 3 // 8),
         *islice((text for item in posts for text in said(item)), count // 8),
     ]
@@ -112,7 +112,7 @@ def one_turn(folder: Path, rounds: int) -> dict[str, float]:
 
     from listenwell.annotators.views import context_view, encode_views
 
-    talk = Dialogue(
+    dialogue = Dialogue(
         (
             Turn(SPEAKER, "I finally got the job I wanted, after so many interviews that came to nothing."),
             Turn("listener", "That is wonderful! How did you find out?"),
@@ -121,15 +121,15 @@ def one_turn(folder: Path, rounds: int) -> dict[str, float]:
     )
     annotator = Annotator.load(folder)
     classifier, vocabulary = load_classifier(find_classifiers(folder)[0])
-    (given,) = encode_views(vocabulary, [context_view(talk)], classifier.config.limit)
-    tokens = torch.from_numpy(given.tokens.astype("int64"))[None]
+    (view,) = encode_views(vocabulary, [context_view(dialogue)], classifier.config.limit)
+    tokens = torch.from_numpy(view.tokens.astype("int64"))[None]
 
     def generic_question() -> None:
         with torch.inference_mode():
             classifier.encoder(input_ids=tokens)
 
     def understood() -> None:
-        annotator.understand(talk)
+        annotator.understand(dialogue)
 
     for work in (generic_question, understood):
         work()

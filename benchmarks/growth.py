@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from reply_speed import CANDIDATES, add_model, keep, settings, talk
+from reply_speed import CANDIDATES, add_model, dialogue, keep, settings
 
 from listenwell.dialogue import Reply
 from listenwell.results.drawing import STYLE, need_matplotlib, save
@@ -33,42 +33,44 @@ COLOURS = {
     "rerank": "#009E73",
     "guard": "#CC79A7",
 }
-"""Of the listener's places, in the order of their work."""
+"""Of the pipeline stages, in order."""
 
 
 def row(name: str, size: int, replies: Sequence[Reply]) -> dict[str, Any]:
-    """Medians of what replies took: in all, and in each place."""
-    found = {place: median(dict(reply.timings)[place] for reply in replies) for place in (*COLOURS, "total")}
+    """Medians of what replies took: in all, and in each stage."""
+    seconds = {
+        stage: median(dict(reply.timings)[stage] for reply in replies) for stage in (*COLOURS, "total")
+    }
     return {
         name: size,
-        "seconds": round(found.pop("total"), 4),
-        "places": {place: round(seconds, 4) for place, seconds in found.items()},
-        "turns_left_out": any("oldest turns were left out" in one for one in replies[0].notices),
+        "seconds": round(seconds.pop("total"), 4),
+        "stages": {stage: round(value, 4) for stage, value in seconds.items()},
+        "turns_left_out": any("oldest turns were left out" in notice for notice in replies[0].notices),
     }
 
 
-def over_turns(given: dict[str, Any], turns: Sequence[int], rounds: int) -> list[dict[str, Any]]:
+def over_turns(options: dict[str, Any], turns: Sequence[int], rounds: int) -> list[dict[str, Any]]:
     """One row for each length of a talk."""
-    listener = Listener.load(**given, candidates=CANDIDATES)
+    listener = Listener.load(**options, candidates=CANDIDATES)
     listener.reply("Hello, how are you?", seed=1)  # warm up
     replies: dict[int, list[Reply]] = {count: [] for count in turns}
     for number in range(rounds):
         for count in turns:
-            replies[count].append(listener.reply(talk(count, number), seed=number))
-    return [row("turns", count, made) for count, made in replies.items()]
+            replies[count].append(listener.reply(dialogue(count, number), seed=number))
+    return [row("turns", count, timed) for count, timed in replies.items()]
 
 
-def over_candidates(given: dict[str, Any], counts: Sequence[int], rounds: int) -> list[dict[str, Any]]:
+def over_candidates(options: dict[str, Any], counts: Sequence[int], rounds: int) -> list[dict[str, Any]]:
     """One row for each number of candidates; of one reply there is nothing to choose."""
     replies: dict[int, list[Reply]] = {count: [] for count in counts}
     for number in range(rounds):
         for count in counts:
-            listener = Listener.load(**given, candidates=count)
+            listener = Listener.load(**options, candidates=count)
             listener.reply("Hello, how are you?", seed=1)
             replies[count] += [
-                listener.reply(talk(LENGTH, first), seed=number) for first in range(0, 2 * STARTS, 2)
+                listener.reply(dialogue(LENGTH, first), seed=number) for first in range(0, 2 * STARTS, 2)
             ]
-    return [row("candidates", count, made) for count, made in replies.items()]
+    return [row("candidates", count, timed) for count, timed in replies.items()]
 
 
 def draw(result: dict[str, Any], folder: Path) -> list[Path]:
@@ -83,18 +85,18 @@ def draw(result: dict[str, Any], folder: Path) -> list[Path]:
         for panel, name in ((history, "turns"), (several, "candidates")):
             rows = result[name]
             sizes = [row[name] for row in rows]
-            heights = [[row["places"][place] for row in rows] for place in COLOURS]
+            heights = [[row["stages"][stage] for row in rows] for stage in COLOURS]
             panel.stackplot(sizes, heights, labels=list(COLOURS), colors=list(COLOURS.values()), alpha=0.85)
             panel.plot(sizes, [sum(values) for values in zip(*heights, strict=True)], "o", ms=3, color="#333")
             panel.set(xlabel=name, ylabel="seconds a reply", xlim=(min(sizes), max(sizes)))
             panel.set_ylim(bottom=0)
-        history.set(title=f"As the talk grows, {CANDIDATES} candidates", xlabel="turns of the talk")
-        several.set(title=f"As candidates grow, talks of {LENGTH} turns", xlabel="candidates")
+        history.set(title=f"As the dialogue grows, {CANDIDATES} candidates", xlabel="turns of the dialogue")
+        several.set(title=f"As candidates grow, dialogues of {LENGTH} turns", xlabel="candidates")
         if cut := [row["turns"] for row in result["turns"] if row["turns_left_out"]]:
             history.axvline(cut[0], color="#666666", linestyle=":")
             where = history.get_xaxis_transform()
             history.text(cut[0], 0.97, " oldest turns left out", va="top", fontsize=9, transform=where)
-        several.legend(*(found[::-1] for found in several.get_legend_handles_labels()), frameon=False)
+        several.legend(*(entries[::-1] for entries in several.get_legend_handles_labels()), frameon=False)
         return save(canvas, folder, "growth")
 
 
@@ -109,11 +111,11 @@ def main() -> None:
     parser.add_argument("--figures", type=Path, default=FIGURES, help="draw into this folder")
     chosen = parser.parse_args()
     need_matplotlib()  # said before the work, not after it
-    given = settings(chosen)
+    options = settings(chosen)
     result = {
         "rounds": chosen.rounds,
-        "turns": over_turns(given, sorted(chosen.turns), chosen.rounds),
-        "candidates": over_candidates(given, sorted(chosen.candidates), chosen.rounds),
+        "turns": over_turns(options, sorted(chosen.turns), chosen.rounds),
+        "candidates": over_candidates(options, sorted(chosen.candidates), chosen.rounds),
     }
     keep(result, chosen.out)
     draw(result, chosen.figures)

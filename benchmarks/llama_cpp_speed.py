@@ -112,13 +112,13 @@ def apart(python: str, task: str, asked: dict[str, Any]) -> dict[str, Any]:
 
 def prompts(vocabulary: Any, plan: Sequence[str], count: int) -> list[list[int]]:  # noqa: ANN401
     """Talks as a generator reads them, with a plan where it knows plans."""
-    from reply_speed import TALKS, dialogue_of
+    from reply_speed import DIALOGUES, dialogue_of
 
     from listenwell.generators.prompt_template import build_prompt
 
     decided = [vocabulary.special(token) for token in plan]
-    talks = (dialogue_of(texts) for texts in reversed(TALKS[-count:]))
-    return [[*build_prompt(vocabulary, talk, "", 512).tokens, *decided] for talk in talks]
+    dialogues = (dialogue_of(texts) for texts in reversed(DIALOGUES[-count:]))
+    return [[*build_prompt(vocabulary, dialogue, "", 512).tokens, *decided] for dialogue in dialogues]
 
 
 def base_model(count: int) -> tuple[dict[str, dict[str, Any]], list[list[int]]]:

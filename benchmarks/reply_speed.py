@@ -47,7 +47,7 @@ AIMS = {
 PROGRAM = "from listenwell.cli import main; main()"
 """What the installed script `listenwell` does."""
 IMPORTED = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\w+)")
-TALKS = (
+DIALOGUES = (
     ("I finally got the job I wanted, after so many interviews that came to nothing.",),
     ("My sister forgot my birthday again this year.",),
     ("I moved to a new city last month and I still know nobody here.",),
@@ -82,9 +82,9 @@ def dialogue_of(texts: Sequence[str]) -> Dialogue:
     )
 
 
-def talk(turns: int, first: int = 0) -> Dialogue:
+def dialogue(turns: int, first: int = 0) -> Dialogue:
     """A talk of so many turns, from one of those above on; a long one begins again."""
-    return dialogue_of(list(islice(cycle(chain.from_iterable(TALKS)), first, first + turns)))
+    return dialogue_of(list(islice(cycle(chain.from_iterable(DIALOGUES)), first, first + turns)))
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -102,54 +102,54 @@ def settings(chosen: argparse.Namespace) -> dict[str, Any]:
 def command(chosen: argparse.Namespace, *python: str) -> list[str]:
     """`listenwell reply` as a shell would start it, with options for Python itself."""
     options = [text for name, value in settings(chosen).items() for text in (f"--{name}", str(value))]
-    asked = ["reply", TALKS[0][-1], "--seed", "1", "--candidates", str(CANDIDATES), *options]
-    return [sys.executable, *python, "-c", PROGRAM, *asked]
+    arguments = ["reply", DIALOGUES[0][-1], "--seed", "1", "--candidates", str(CANDIDATES), *options]
+    return [sys.executable, *python, "-c", PROGRAM, *arguments]
 
 
 def compare(chosen: argparse.Namespace) -> dict[str, Any]:
     """Full replies and single candidates in turn; in a process of its own."""
     from listenwell.listener import PLACES, Listener
 
-    given, talks = settings(chosen), [dialogue_of(texts) for texts in TALKS[: chosen.talks]]
-    full = Listener.load(**given, candidates=CANDIDATES)
-    alone = Listener.load(**given, candidates=1, without=[place for place in PLACES if place != "plan"])
+    options, contexts = settings(chosen), [dialogue_of(texts) for texts in DIALOGUES[: chosen.dialogues]]
+    full = Listener.load(**options, candidates=CANDIDATES)
+    alone = Listener.load(**options, candidates=1, without=[stage for stage in PLACES if stage != "plan"])
     for listener in (full, alone):
         listener.reply("Hello, how are you?", seed=1)  # warm up
     rows: list[list[tuple[float, float]]] = []
-    places, words = defaultdict[str, float](float), {"one": list[int](), "longest": list[int]()}
+    stages, words = defaultdict[str, float](float), {"one": list[int](), "longest": list[int]()}
     for number in range(chosen.rounds):
         row = []
-        # A generator remembers the last talk that it read: another one comes between two readings of the same.
-        for talk in talks:
+        # A generator caches the last prompt: another dialogue comes between two replies to the same.
+        for context in contexts:
             begin = time.perf_counter()
-            reply = full.reply(talk, seed=number)
-            hidden_state = time.perf_counter()
+            reply = full.reply(context, seed=number)
+            between = time.perf_counter()
             # A whole plan is taken as it is, so that nothing is planned here.
-            single = alone.reply(talk, want=reply.candidates[0].plan, seed=number)
-            row.append((hidden_state - begin, time.perf_counter() - hidden_state))
-            for place, seconds in reply.timings:
-                places[place] += seconds
+            single = alone.reply(context, want=reply.candidates[0].plan, seed=number)
+            row.append((between - begin, time.perf_counter() - between))
+            for stage, seconds in reply.timings:
+                stages[stage] += seconds
             words["one"].append(len(single.text.split()))
-            words["longest"].append(max(len(one.text.split()) for one in reply.candidates))
+            words["longest"].append(max(len(candidate.text.split()) for candidate in reply.candidates))
         rows.append(row)
-    whole = places.pop("total")
+    whole = stages.pop("total")
     return {
         "model": full.generate.name,
         "times_one_candidate": round(median(_ratio(row) for row in rows), 2),
         "full_seconds": round(median(pair[0] for row in rows for pair in row), 4),
         "one_seconds": round(median(pair[1] for row in rows for pair in row), 4),
-        "share": {place: round(seconds / whole, 4) for place, seconds in places.items()},
+        "share": {stage: round(seconds / whole, 4) for stage, seconds in stages.items()},
         "words": {name: round(fmean(counts), 1) for name, counts in words.items()},
     }
 
 
 def _ratio(row: Sequence[tuple[float, float]]) -> float:
-    return sum(full for full, _ in row) / sum(one for _, one in row)
+    return sum(full for full, _ in row) / sum(single for _, single in row)
 
 
 def stages(chosen: argparse.Namespace) -> dict[str, float]:
     """What `listenwell reply` does, one stage after the other; in a process of its own."""
-    found = {"interpreter and this script": time.time() - chosen.prefix}
+    found = {"interpreter and this script": time.time() - chosen.started}
 
     @contextmanager
     def stage(name: str) -> Iterator[None]:
@@ -164,14 +164,14 @@ def stages(chosen: argparse.Namespace) -> dict[str, float]:
     with stage("load"):
         listener = Listener.load(**settings(chosen), candidates=CANDIDATES)
     with stage("first reply"):
-        listener.reply(TALKS[0][-1], seed=1)
+        listener.reply(DIALOGUES[0][-1], seed=1)
     return {name: round(seconds, 3) for name, seconds in found.items()}
 
 
-def start(given: Sequence[str]) -> tuple[float, float]:
+def start(command: Sequence[str]) -> tuple[float, float]:
     """Seconds to the first letter, and the most MB; this process must be the smaller one."""
     begin = time.perf_counter()
-    child = subprocess.Popen(given, stdout=subprocess.PIPE)
+    child = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert child.stdout is not None
     with child.stdout as said:
         said.read(1)
@@ -197,9 +197,16 @@ def imports(chosen: argparse.Namespace, most: int = 10) -> dict[str, float]:
 def apart(part: str, chosen: argparse.Namespace) -> dict[str, Any]:
     """One part in a process of its own."""
     options = [text for name, value in settings(chosen).items() for text in (f"--{name}", str(value))]
-    numbers = ["--rounds", str(chosen.rounds), "--talks", str(chosen.talks), "--begun", str(time.time())]
-    given = [sys.executable, __file__, "--one", part, *numbers, *options]
-    figures: dict[str, Any] = json.loads(subprocess.run(given, stdout=subprocess.PIPE, check=True).stdout)
+    numbers = [
+        "--rounds",
+        str(chosen.rounds),
+        "--dialogues",
+        str(chosen.dialogues),
+        "--started",
+        str(time.time()),
+    ]
+    command = [sys.executable, __file__, "--one", part, *numbers, *options]
+    figures: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     return figures
 
 
@@ -208,15 +215,15 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
     first = start(command(chosen))
     starts = [start(command(chosen)) for _ in range(chosen.starts)]
     with tempfile.TemporaryDirectory() as folder:
-        before = talk(LONG)
-        file = Path(folder) / "talk.jsonl"
+        before = dialogue(LONG)
+        file = Path(folder) / "dialogue.jsonl"
         file.write_text(replace(before, turns=before.turns[:-1]).to_json() + "\n", encoding="utf-8")
         _, long_peak = start([*command(chosen), "--history", str(file)])
     compared = apart("compare", chosen)
     return {
         **compared,
         "candidates": CANDIDATES,
-        "talks": chosen.talks,
+        "dialogues": chosen.dialogues,
         "rounds": chosen.rounds,
         "first_word_seconds": round(median(seconds for seconds, _ in starts), 2),
         "peak_mb": round(max(peak for _, peak in starts), 1),
@@ -242,11 +249,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_model(parser)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--talks", type=int, default=len(TALKS), help="at least two")
+    parser.add_argument("--dialogues", type=int, default=len(DIALOGUES), help="at least two")
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--one", choices=("compare", "stages"), help=argparse.SUPPRESS)
-    parser.add_argument("--begun", type=float, default=0.0, help=argparse.SUPPRESS)
+    parser.add_argument("--started", type=float, default=0.0, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.one:
         print(json.dumps({"compare": compare, "stages": stages}[chosen.one](chosen)))

@@ -25,7 +25,7 @@ from tempfile import TemporaryFile
 from typing import Any
 from urllib.parse import urlsplit
 
-from reply_speed import PROGRAM, TALKS, add_model
+from reply_speed import DIALOGUES, PROGRAM, add_model
 
 from listenwell.dialogue import LISTENER, SPEAKER
 from listenwell.files import written_whole
@@ -48,14 +48,14 @@ class Waited:
 
 
 def bodies(count: int) -> list[dict[str, Any]]:
-    """Requests: the talks of the other benchmarks again and again, each time with another seed."""
-    found = []
+    """Requests: the dialogues of the other benchmarks again and again, each time with another seed."""
+    requests = []
     for number in range(count):
-        turns = TALKS[number % len(TALKS)]
-        sides = [LISTENER if (len(turns) - place) % 2 == 0 else SPEAKER for place in range(len(turns))]
+        turns = DIALOGUES[number % len(DIALOGUES)]
+        sides = [LISTENER if (len(turns) - index) % 2 == 0 else SPEAKER for index in range(len(turns))]
         history = [{"speaker": side, "text": text} for side, text in zip(sides[:-1], turns[:-1], strict=True)]
-        found.append({"text": turns[-1], "history": history, "seed": number})
-    return found
+        requests.append({"text": turns[-1], "history": history, "seed": number})
+    return requests
 
 
 @contextmanager
@@ -65,15 +65,15 @@ def served(chosen: argparse.Namespace) -> Iterator[str]:
     options += ["--model", chosen.model or "planned"]
     options += ["--weights", str(chosen.weights)] if chosen.weights else []
     options += ["--steady"] if chosen.steady else []
-    options += ["--fewest", str(chosen.fewest)] if chosen.fewest else []
+    options += ["--min-candidates", str(chosen.min_candidates)] if chosen.min_candidates else []
     command = [sys.executable, "-c", PROGRAM, "serve", *options]
     with TemporaryFile("w+") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         try:
             assert process.stdout is not None
-            said = iter(process.stdout.readline, "")
-            greeting = next(said, "").split()
-            if not any(line.startswith("listener") for line in said):  # the first exchange
+            lines = iter(process.stdout.readline, "")
+            greeting = next(lines, "").split()
+            if not any(line.startswith("listener") for line in lines):  # the first exchange
                 log.seek(0)
                 raise SystemExit(f"The service did not start. {log.read()}")
             yield greeting[3]
@@ -84,7 +84,7 @@ def served(chosen: argparse.Namespace) -> Iterator[str]:
 
 def ask(address: str, requests: Sequence[dict[str, Any]]) -> list[Waited]:
     """One person's requests, one after the other."""
-    connection, found = HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE), list[Waited]()
+    connection, waits = HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE), list[Waited]()
     for body in requests:
         begin = time.perf_counter()
         connection.request("POST", "/api/reply", json.dumps(body), {"Content-Type": "application/json"})
@@ -92,17 +92,17 @@ def ask(address: str, requests: Sequence[dict[str, Any]]) -> list[Waited]:
         content = answer.read()
         if answer.status != 200:
             raise SystemExit(f"The service answered with {answer.status}: {content.decode()}")
-        found.append(Waited(time.perf_counter() - begin, len(json.loads(content)["candidates"])))
+        waits.append(Waited(time.perf_counter() - begin, len(json.loads(content)["candidates"])))
     connection.close()
-    return found
+    return waits
 
 
-def batch_size(address: str, shares: Sequence[Sequence[dict[str, Any]]]) -> tuple[list[Waited], float]:
+def ask_in_parallel(address: str, shares: Sequence[Sequence[dict[str, Any]]]) -> tuple[list[Waited], float]:
     """Several people at once, each with requests of their own; and the seconds that it took in all."""
-    found: list[list[Waited]] = [[] for _ in shares]
+    by_user: list[list[Waited]] = [[] for _ in shares]
     threads = [
         threading.Thread(target=lambda own, requests: own.extend(ask(address, requests)), args=pair)
-        for pair in zip(found, shares, strict=True)
+        for pair in zip(by_user, shares, strict=True)
     ]
     begin = time.perf_counter()
     for thread in threads:
@@ -110,44 +110,44 @@ def batch_size(address: str, shares: Sequence[Sequence[dict[str, Any]]]) -> tupl
     for thread in threads:
         thread.join()
     seconds = time.perf_counter() - begin
-    waits = [one for own in found for one in own]
+    waits = [wait for own in by_user for wait in own]
     if len(waits) < sum(map(len, shares)):
         raise SystemExit("A request was not answered.")
     return waits, seconds
 
 
-def told(waits: Sequence[Waited], seconds: float) -> dict[str, float]:
+def summarize(waits: Sequence[Waited], seconds: float) -> dict[str, float]:
     """The figures of one way of asking."""
-    times = [one.seconds for one in waits]
+    times = [wait.seconds for wait in waits]
     return {
         "replies_a_minute": round(60 * len(waits) / seconds, 2),
         "median_wait_seconds": round(median(times), 3),
         "longest_wait_seconds": round(max(times), 3),
         "longest_of_median": round(max(times) / median(times), 2),
-        "candidates_of_a_reply": round(fmean(one.candidates for one in waits), 2),
+        "candidates_of_a_reply": round(fmean(wait.candidates for wait in waits), 2),
     }
 
 
 def measure(chosen: argparse.Namespace) -> dict[str, Any]:
-    """Both ways in turn, for several rounds; the first reply of each talk is made before."""
+    """Both ways in turn, for several rounds; the first reply to each dialogue is not measured."""
     requests = bodies(chosen.users * chosen.each)
     shares = [requests[user :: chosen.users] for user in range(chosen.users)]
     rounds = list[dict[str, dict[str, float]]]()
     with served(chosen) as address:
-        ask(address, requests[: len(TALKS)])
+        ask(address, requests[: len(DIALOGUES)])
         for _ in range(chosen.rounds):
-            alone = batch_size(address, [requests])
-            rounds.append({"one": told(*alone), "several": told(*batch_size(address, shares))})
+            alone = ask_in_parallel(address, [requests])
+            rounds.append({"one": summarize(*alone), "several": summarize(*ask_in_parallel(address, shares))})
             print(json.dumps(rounds[-1]), file=sys.stderr)
     return {
         "model": chosen.model or "planned",
         "users": chosen.users,
         "replies_a_round": len(requests),
-        "sparing": "off" if chosen.steady else f"from {chosen.fewest or 1} at least",
+        "load_shedding": "off" if chosen.steady else f"at least {chosen.min_candidates or 1} candidates",
         "times_one_after_another": round(
-            median(one["several"]["replies_a_minute"] / one["one"]["replies_a_minute"] for one in rounds), 2
+            median(row["several"]["replies_a_minute"] / row["one"]["replies_a_minute"] for row in rounds), 2
         ),
-        "longest_of_median": max(one["several"]["longest_of_median"] for one in rounds),
+        "longest_of_median": max(row["several"]["longest_of_median"] for row in rounds),
         "aims": AIMS,
         "rounds": rounds,
     }
@@ -160,8 +160,8 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=USERS)
     parser.add_argument("--each", type=int, default=3, help="replies that each asks for in a round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steady", action="store_true", help="spare nothing")
-    parser.add_argument("--fewest", type=int, default=None, help="as of listenwell serve")
+    parser.add_argument("--steady", action="store_true", help="no load shedding")
+    parser.add_argument("--min-candidates", type=int, default=None, help="as of listenwell serve")
     parser.add_argument("--out", type=Path, default=OUT)
     chosen = parser.parse_args()
     figures = measure(chosen)

@@ -80,21 +80,21 @@ if __name__ == "__main__":
     parser.add_argument("--limit", type=int, default=None)
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--weights", type=Path, default=None)
-    given = parser.parse_args()
-    settings = read_recipe(TrainRecipe, given.recipe)
+    options = parser.parse_args()
+    settings = read_recipe(TrainRecipe, options.recipe)
     batches = replace(
         settings.batches,
-        tokens=given.tokens or settings.batches.tokens,
-        batching=given.batching or settings.batches.batching,
+        tokens=options.tokens or settings.batches.tokens,
+        batching=options.batching or settings.batches.batching,
     )
     settings = replace(
         settings,
         batches=batches,
-        weights=given.weights or settings.weights,
-        compile=settings.compile and not given.no_compile,
-        data=replace(settings.data, limit=given.limit),
+        weights=options.weights or settings.weights,
+        compile=settings.compile and not options.no_compile,
+        data=replace(settings.data, limit=options.limit),
     )
-    figures = step_speed(settings, given.warm_up, given.steps)
+    figures = step_speed(settings, options.warm_up, options.steps)
     print(
         json.dumps(
             {"batching": batches.batching, "tokens": batches.tokens, "compile": settings.compile, **figures}

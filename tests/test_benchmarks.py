@@ -56,7 +56,7 @@ def test_a_full_reply_is_measured_in_time_and_memory(planned, tmp_path, monkeypa
         reply_speed,
         monkeypatch,
         *planned,
-        *["--rounds", "1", "--talks", "2", "--starts", "1", "--out"],
+        *["--rounds", "1", "--dialogues", "2", "--starts", "1", "--out"],
         str(out),
     )
     result = json.loads(out.read_text())
@@ -100,7 +100,7 @@ def test_rows_are_medians():
     assert growth.row("turns", 7, replies) == {
         "turns": 7,
         "seconds": 10.1,  # of 10.1, 4.3 and 20.2
-        "places": {"understand": 0.2, "plan": 1, "generate": 2, "rerank": 3, "guard": 4},
+        "stages": {"understand": 0.2, "plan": 1, "generate": 2, "rerank": 3, "guard": 4},
         "turns_left_out": False,
     }
     cut = [reply((0, 0, 0, 0, 0), ("The talk is long: the 3 oldest turns were left out.",))]
@@ -108,19 +108,19 @@ def test_rows_are_medians():
 
 
 def test_a_talk_has_as_many_turns_as_asked():
-    assert [len(reply_speed.talk(turns).turns) for turns in growth.TURNS] == list(growth.TURNS)
-    assert reply_speed.talk(50).turns[-1].speaker == SPEAKER
-    assert reply_speed.talk(3).turns[-1].text == reply_speed.talk(2, first=1).turns[-1].text
+    assert [len(reply_speed.dialogue(turns).turns) for turns in growth.TURNS] == list(growth.TURNS)
+    assert reply_speed.dialogue(50).turns[-1].speaker == SPEAKER
+    assert reply_speed.dialogue(3).turns[-1].text == reply_speed.dialogue(2, first=1).turns[-1].text
 
 
 def test_growth_is_measured_and_drawn(planned, tmp_path, monkeypatch):
     numbers = ["--turns", "1", "60", "--candidates", "1", "2", "--rounds", "1"]
-    places = ["--out", str(tmp_path / "growth.json"), "--figures", str(tmp_path)]
-    run(growth, monkeypatch, *planned, *numbers, *places)
+    files = ["--out", str(tmp_path / "growth.json"), "--figures", str(tmp_path)]
+    run(growth, monkeypatch, *planned, *numbers, *files)
     result = json.loads((tmp_path / "growth.json").read_text())
     assert [(row["turns"], row["turns_left_out"]) for row in result["turns"]] == [(1, False), (60, True)]
     assert [row["candidates"] for row in result["candidates"]] == [1, 2]
-    one, two = (row["places"] for row in result["candidates"])
+    one, two = (row["stages"] for row in result["candidates"])
     assert one["rerank"] < two["rerank"]  # of one reply there is nothing to choose
     first = (tmp_path / "growth.svg").read_bytes()
     growth.draw(result, tmp_path)

@@ -1,4 +1,4 @@
-"""The command line: one short file a verb. Heavy imports stand inside the commands, so help is quick."""
+"""The command line: one file per command. Heavy imports are inside the commands, so that --help is fast."""
 
 import errno
 import os
@@ -17,6 +17,7 @@ from listenwell.cli.preference import preference
 from listenwell.cli.rank import rank
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
+from listenwell.cli.safety import safety
 from listenwell.cli.serve import serve
 from listenwell.cli.sweep import sweep
 from listenwell.cli.train import train
@@ -24,7 +25,7 @@ from listenwell.errors import ListenwellError, MissingExtraError
 from listenwell.version import __version__
 
 TRAINING = ("torch", "transformers", "peft")
-"""Packages of the extra `train`; talking needs none of them."""
+"""Packages of the extra `train`; a reply needs none of them."""
 
 app = typer.Typer(
     name="listenwell",
@@ -47,11 +48,11 @@ app.command()(export)
 app.command()(sweep)
 app.command("study", hidden=True, deprecated=True)(sweep)  # the name of earlier releases
 app.add_typer(corpus, name="corpus")
-app.add_typer(preference, name="preference")
+app.add_typer(safety, name="safety")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"listenwell {__version__}")
         raise typer.Exit
 
@@ -59,14 +60,14 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version and leave."
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     """Empathetic dialogue you can install, steer, train and measure."""
 
 
 def main() -> None:
-    """Run the command line; a known error becomes one line on standard error and exit code 1."""
+    """Run the command line; a known error is one line on standard error and exit code 1."""
     try:
         app()
     except ListenwellError as error:
@@ -83,5 +84,5 @@ def main() -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         typer.echo(f"listenwell: Cannot write the output: {error.strerror}. Free some space.", err=True)
-        # What is still buffered cannot be written either: leave without trying again.
+        # Buffered output cannot be written either: exit without flushing.
         os._exit(1)

@@ -1,4 +1,4 @@
-"""`listenwell chat`: a talk in the terminal; from a pipe, an answer to each line."""
+"""`listenwell chat`: a conversation in the terminal; from a pipe, a reply to each line."""
 
 import sys
 from pathlib import Path
@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from listenwell.cli.conversation import Talk, earlier_talks
+from listenwell.cli.conversation import Conversation, read_saved
 from listenwell.cli.options import (
     Candidates,
     Model,
+    OldPersonaLines,
     PersonaLines,
     Plans,
     Pool,
@@ -19,18 +20,19 @@ from listenwell.cli.options import (
     Weights,
     Without,
 )
-from listenwell.cli.reply import unheard
+from listenwell.cli.reply import disabled_stages
 from listenwell.cli.terminal import one_line
-from listenwell.cli.terminal_chat import talk_at_terminal
+from listenwell.cli.terminal_chat import chat_at_terminal
 from listenwell.errors import ListenwellError
 from listenwell.generators import DEFAULT
 
 
 def chat(
-    persona_line: PersonaLines = None,
+    persona: PersonaLines = None,
     seed: Seed = None,
     save: Annotated[
-        Path | None, typer.Option(help="Add the talk to this JSONL file, written after each reply.")
+        Path | None,
+        typer.Option(help="Append the conversation to this JSONL file, updated after each reply."),
     ] = None,
     model: Model = DEFAULT,
     recipe: Recipe = None,
@@ -40,20 +42,19 @@ def chat(
     candidates: Candidates = None,
     precision: Precision = None,
     without: Without = None,
+    persona_line: OldPersonaLines = None,
 ) -> None:
-    """Talk with the listener.
+    """Chat with the listener.
 
-    At a terminal, replies are streamed. From a pipe, each line is answered with one line, and the lines
-    are one conversation.
+    At a terminal, /help lists the commands. From a pipe, each line is a message and gets a reply of one line;
+    all lines are one conversation.
     """
     from listenwell.listener import Listener
 
-    kept = earlier_talks(save) if save else b""
+    saved = read_saved(save) if save else b""
     at_terminal = sys.stdin.isatty()
     if at_terminal:
-        typer.echo("Waking the listener …", err=True)
-    # Only a person at a terminal can ask what was heard.
-    off = unheard(model, at_terminal, without)
+        typer.echo("Loading the model …", err=True)
     listener = Listener.load(
         model,
         recipe=recipe,
@@ -62,31 +63,31 @@ def chat(
         plans=plans,
         candidates=candidates,
         precision=precision,
-        without=off,
+        without=disabled_stages(model, at_terminal, without),  # /emotion exists at a terminal only
     )
-    talk = Talk(listener, tuple(persona_line or ()), seed, save, kept)
+    conversation = Conversation(listener, tuple(persona or persona_line or ()), seed, save, saved)
     if at_terminal:
-        talk_at_terminal(talk)
+        chat_at_terminal(conversation)
     else:
-        _from_pipe(talk)
+        _from_pipe(conversation)
 
 
-def _from_pipe(talk: Talk) -> None:
+def _from_pipe(conversation: Conversation) -> None:
     answered = failed = 0
     for number, raw in enumerate(sys.stdin.buffer, start=1):
         text = raw.decode("utf-8", "replace").rstrip("\r\n")
         if not text.strip():
-            typer.echo(f"listenwell: line {number} is empty and was passed over.", err=True)
+            typer.echo(f"listenwell: line {number} is empty and was skipped.", err=True)
             continue
         try:
-            reply = talk.say(text, stream=False)
-        except ListenwellError as error:  # the lines after this one are answered all the same
+            reply = conversation.say(text, stream=False)
+        except ListenwellError as error:  # the following lines still get replies
             typer.echo(f"listenwell: line {number}: {error}", err=True)
             failed += 1
             typer.echo("")  # still a line for a line
             continue
         typer.echo(one_line(reply.text))
-        sys.stdout.flush()  # a program at the other end waits for this line
+        sys.stdout.flush()  # the reading program waits for this line
         answered += 1
         for notice in reply.notices:
             typer.echo(f"listenwell: line {number}: {notice}", err=True)
@@ -94,7 +95,7 @@ def _from_pipe(talk: Talk) -> None:
         raise typer.Exit(1)
     if not answered:
         typer.echo(
-            "listenwell: standard input had nothing to answer. Try: "
+            "listenwell: there was no message on standard input. Try: "
             "echo 'I finally got promoted today!' | listenwell chat",
             err=True,
         )

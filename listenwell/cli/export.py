@@ -8,7 +8,7 @@ import typer
 
 
 class Form(StrEnum):
-    """What it becomes."""
+    """The output format."""
 
     hf = "hf"
     gguf = "gguf"
@@ -22,13 +22,13 @@ def export(
         Form, typer.Option(help="hf: a Hugging Face folder; gguf: a file for llama.cpp and Ollama.")
     ],
     weights: Annotated[
-        Path | None, typer.Option(help="A run, or a checkpoint of it; otherwise the shipped generator.")
+        Path | None, typer.Option(help="A run or one of its checkpoints (default: the shipped generator).")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing target.")] = False,
 ) -> None:
-    """Write a generator, its adapter merged, as a model that other engines run without listenwell.
+    """Export a generator, with its adapter merged, for other engines.
 
-    The model writes its plan itself, as special tokens before its words, which engines leave out of the text.
+    The model generates its plan as special tokens before the reply; engines leave these out of the text.
 
     Example: listenwell export generator --to hf --weights runs/planned
     """
@@ -41,11 +41,11 @@ def export(
     from listenwell.generators.vanilla import KIND as CAUSAL
 
     if target.exists() and not overwrite:
-        raise InputError(f"{target} is there already.", "Name another place, or give --overwrite.")
+        raise InputError(f"{target} exists already.", "Name another target, or give --overwrite.")
     saved = open_checkpoint(find_checkpoint(weights or SHIPPED))
     if saved.kind not in (KIND, CAUSAL):
         raise CheckpointError(
-            f"{saved.folder} holds a {saved.kind!r}, no generator.", "Name a speaker's folder."
+            f"{saved.folder} holds a {saved.kind!r}, no generator.", "Name the folder of a generator."
         )
     model = merged(saved)
     if to is Form.hf:

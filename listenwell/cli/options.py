@@ -11,7 +11,7 @@ Model = Annotated[
         help="The model: planned, prompted, retrieval (with --pool), or comae or vanilla (with --weights)."
     ),
 ]
-Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the model's settings.")]
+Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the generator's settings.")]
 Weights = Annotated[
     Path | None,
     typer.Option(help="Your own weights: a base model's folder, a .gguf file, or a trained checkpoint."),
@@ -35,8 +35,9 @@ Emotion = Annotated[
 Mechanisms = Annotated[
     list[str] | None,
     typer.Option(
-        "--mechanism",
-        help="Steer: emotional_reaction (ER), interpretation (IP), exploration (EX), or none; repeatable.",
+        "--mechanisms",
+        help="Communication mechanism: emotional_reaction (ER), interpretation (IP), exploration (EX), or "
+        "none; repeatable.",
     ),
 ]
 Act = Annotated[str | None, typer.Option(help="Steer: the reply's dialogue act, such as questioning.")]
@@ -54,6 +55,9 @@ Without = Annotated[
 Seed = Annotated[int | None, typer.Option(min=0, help="The same seed gives the same reply.")]
 PersonaLines = Annotated[
     list[str] | None,
-    typer.Option("--persona-line", help="A sentence about the listener, in the first person; repeatable."),
+    typer.Option("--persona", help="A sentence about the listener, in the first person; repeatable."),
 ]
+OldMechanisms = Annotated[list[str] | None, typer.Option("--mechanism", hidden=True)]
+OldPersonaLines = Annotated[list[str] | None, typer.Option("--persona-line", hidden=True)]
+"""Names of earlier versions, still accepted."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

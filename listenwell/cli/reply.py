@@ -1,4 +1,4 @@
-"""`listenwell reply`: one answer to one text."""
+"""`listenwell reply`: one reply to one message."""
 
 import sys
 from pathlib import Path
@@ -13,6 +13,8 @@ from listenwell.cli.options import (
     Emotion,
     Mechanisms,
     Model,
+    OldMechanisms,
+    OldPersonaLines,
     PersonaLines,
     Plans,
     Pool,
@@ -31,10 +33,10 @@ if TYPE_CHECKING:
 
 
 def reply(
-    text: Annotated[str, typer.Argument(help="What the person says; - reads it from standard input.")],
-    persona_line: PersonaLines = None,
+    text: Annotated[str, typer.Argument(help="The user's message; - reads it from standard input.")],
+    persona: PersonaLines = None,
     history: Annotated[
-        Path | None, typer.Option(help="A JSONL file; its last dialogue is the talk before this.")
+        Path | None, typer.Option(help="A JSONL file whose last dialogue is the conversation so far.")
     ] = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -43,26 +45,30 @@ def reply(
     weights: Weights = None,
     pool: Pool = None,
     act: Act = None,
-    mechanism: Mechanisms = None,
+    mechanisms: Mechanisms = None,
     tone: Tone = None,
     emotion: Emotion = None,
     plans: Plans = None,
     candidates: Candidates = None,
     precision: Precision = None,
     without: Without = None,
+    mechanism: OldMechanisms = None,
+    persona_line: OldPersonaLines = None,
 ) -> None:
-    """Answer one text; a reply that nothing is chosen or guarded after is streamed as it is made.
+    """Reply to one message.
 
-    Example: listenwell reply "I finally got promoted today!" --seed 1
+    Text is printed as soon as it is final: without reranking and guard, word by word.
+
+    Example: listenwell reply "I finally got promoted today!" --act questioning --seed 1
     """
     from listenwell.generators.plans import wanted
     from listenwell.listener import Listener
 
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
-    talk = read_history(history) if history else None
-    steered = any(part is not None for part in (emotion, mechanism, act, tone))
-    want = wanted(emotion, mechanism, act, tone) if steered else None
+    mechanisms = mechanisms or mechanism
+    is_steered = any(factor is not None for factor in (emotion, mechanisms, act, tone))
+    target = wanted(emotion, mechanisms, act, tone) if is_steered else None
     listener = Listener.load(
         model,
         recipe=recipe,
@@ -71,25 +77,25 @@ def reply(
         plans=plans,
         candidates=candidates,
         precision=precision,
-        without=unheard(model, as_json, without),
+        without=disabled_stages(model, as_json, without),
     )
     answer = listener.reply(
         text,
-        history=talk,
-        persona=persona_line or (),
-        want=want,
+        history=read_history(history) if history else None,
+        persona=persona or persona_line or (),
+        want=target,
         seed=seed,
-        on_text=None if as_json else lambda piece: typer.echo(visible(piece), nl=False),
+        on_text=None if as_json else lambda chunk: typer.echo(visible(chunk), nl=False),
     )
     typer.echo(answer.to_json() if as_json else "")
     for notice in answer.notices:
         typer.echo(f"listenwell: {notice}", err=True)
 
 
-def unheard(model: str, shown: bool, without: list[str] | None) -> tuple[str, ...]:
-    """What is switched off: what was asked for, and hearing where nobody sees or uses what was heard."""
-    off = tuple(without or ())
-    return off if shown or model == "planned" else (*off, "understand")
+def disabled_stages(model: str, is_emotion_shown: bool, without: list[str] | None) -> tuple[str, ...]:
+    """The disabled stages, with `understand` where the emotion is neither shown nor used by the generator."""
+    disabled = tuple(without or ())
+    return disabled if is_emotion_shown or model == "planned" else (*disabled, "understand")
 
 
 def read_history(file: Path) -> "Dialogue":
@@ -101,9 +107,9 @@ def read_history(file: Path) -> "Dialogue":
     if not file.is_file():
         raise InputError(f"There is no file {file}.", "Name a JSONL file with a dialogue.")
     reader = OwnJsonl(file)
-    found = list(reader.read("all"))
+    records = list(reader.read("all"))
     if reader.report.skipped:
         raise InputError(f"{file} cannot be used: {reader.report.lines()[0]}.", "Correct that line.")
-    if not found or not isinstance(found[-1], Dialogue):
+    if not records or not isinstance(records[-1], Dialogue):
         raise InputError(f"{file} holds no dialogue at its end.", "Give a file that `chat --save` wrote.")
-    return found[-1]
+    return records[-1]

@@ -15,21 +15,20 @@ if TYPE_CHECKING:
 
 Models = Annotated[
     list[str] | None,
-    typer.Option(
-        "--model", help="Who answers; repeat it to let visitors choose, the first is the default (planned)."
-    ),
+    typer.Option("--model", help="The generator (default: planned); repeat it to let clients select one."),
 ]
 ApiKey = Annotated[
     str | None,
-    typer.Option(envvar="LISTENWELL_API_KEY", help="What clients must send; needed beyond this computer."),
+    typer.Option(
+        envvar="LISTENWELL_API_KEY", help="The key that clients must send; required for a public --host."
+    ),
 ]
 StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store",
         envvar="LISTENWELL_STORE",
-        help="Where conversations are kept: a file for SQLite (one in your data folder otherwise), or "
-        "postgresql://…",
+        help="Database of conversations: an SQLite file (default: in your data folder), or postgresql://…",
     ),
 ]
 BackendKey = Annotated[
@@ -38,37 +37,45 @@ BackendKey = Annotated[
 
 
 Host = Annotated[str, typer.Option(help="The address to listen on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")]
-NoStore = Annotated[bool, typer.Option("--no-store", help="Keep no conversations.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for any free one.")]
+NoStore = Annotated[bool, typer.Option("--no-store", help="Do not store conversations.")]
 Country = Annotated[
-    str | None, typer.Option(help="Whose help lines are shown in a crisis: two letters, such as NZ.")
+    str | None, typer.Option(help="Country of the help lines shown in a crisis: two letters, such as NZ.")
 ]
 Backend = Annotated[
-    str, typer.Option(help="own for our models; openai for an endpoint of that kind (Ollama, vLLM).")
+    str, typer.Option(help="own: listenwell's models; openai: an OpenAI-compatible endpoint (Ollama, vLLM).")
 ]
-BaseUrl = Annotated[str | None, typer.Option(help="With --backend openai: its address, up to and with /v1.")]
+BaseUrl = Annotated[str | None, typer.Option(help="With --backend openai: its address, including /v1.")]
 Origins = Annotated[
     list[str] | None,
-    typer.Option("--allow-origin", help="Another site whose pages may call this service; repeatable."),
+    typer.Option(
+        "--allow-origin", help="An origin that may call this service from a browser (CORS); repeatable."
+    ),
 ]
 Hosts = Annotated[
     list[str] | None,
-    typer.Option("--allow-host", help="A further name of this service, as a proxy has; repeatable."),
+    typer.Option("--allow-host", help="A further host name of this service, such as a proxy's; repeatable."),
 ]
-Rate = Annotated[int, typer.Option(min=0, help="Requests a minute from one client; 0 for no limit.")]
-Queue = Annotated[int, typer.Option(min=1, help="Requests that may wait for the model.")]
+Rate = Annotated[int, typer.Option(min=0, help="Requests per minute and client; 0 for no limit.")]
+Queue = Annotated[int, typer.Option(min=1, help="Capacity of the request queue.")]
 Steady = Annotated[
     bool,
     typer.Option(
         "--steady",
-        help="Choose every reply from as many as for one person alone. Without it, each is chosen from fewer "
-        "while several people wait, so that all are answered sooner.",
+        help="Turn load shedding off. By default, fewer candidates are generated per reply while several "
+        "requests wait.",
     ),
 ]
-Fewest = Annotated[
-    int, typer.Option(min=1, help="Without --steady: from how many at least, however many wait.")
+MinCandidates = Annotated[
+    int,
+    typer.Option(
+        "--min-candidates",
+        "--fewest",
+        min=1,
+        help="Load shedding: the minimum number of candidates per reply.",
+    ),
 ]
-NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")]
+NoBrowser = Annotated[bool, typer.Option("--no-browser", help="Do not open the page in a browser.")]
 
 
 def serve(
@@ -87,7 +94,7 @@ def serve(
     rate: Rate = 240,
     queue: Queue = 64,
     steady: Steady = False,
-    fewest: Fewest = 1,
+    min_candidates: MinCandidates = 1,
     no_browser: NoBrowser = False,
     recipe: Recipe = None,
     weights: Weights = None,
@@ -96,10 +103,10 @@ def serve(
     candidates: Candidates = None,
     without: Without = None,
 ) -> None:
-    """Serve the chat page and the API, OpenAI's and our own.
+    """Serve the chat page, an OpenAI-compatible API and listenwell's own.
 
-    The port answers at once; the model is loaded behind it. Conversations are kept on this computer, unless
-    with --no-store. The recipe, weights, pool, plans and candidates are those of the first model.
+    The port is open at once; the model loads in the background. Conversations are stored on this computer
+    unless --no-store is given. The settings of a generator, such as --weights, apply to the first --model.
 
     Example: listenwell serve --model planned --model prompted
     """
@@ -119,7 +126,7 @@ def serve(
         country=country,
         origins=tuple(allow_origin or ()),
         hosts=tuple(allow_host or ()),
-        fewest=None if steady else fewest,
+        min_candidates=None if steady else min_candidates,
         limits=Limits(requests_a_minute=rate, queue=queue),
     )
     if backend == "own":
@@ -140,7 +147,7 @@ def _own(
     country: str | None,
     without: tuple[str, ...],
 ) -> "Callable[[str], Listener]":
-    """Our models by name."""
+    """A loader of listenwell's own models by name."""
 
     def load(name: str) -> "Listener":
         from listenwell.listener import Listener
@@ -162,7 +169,7 @@ def _own(
 
 
 def _planning(names: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of our models that make plans; a mistyped one is told before anything starts."""
+    """The models that plan; an unknown name is an error before anything starts."""
     from listenwell.generators import GENERATORS
 
     return tuple(name for name in names if hasattr(GENERATORS.load(name), "plan") and "plan" not in without)
@@ -171,13 +178,13 @@ def _planning(names: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ..
 def _remote(
     backend: str, base_url: str | None, key: str | None, plans: int | None, country: str | None
 ) -> "Callable[[str], Listener]":
-    """Any model of an endpoint of OpenAI's kind, heard, chosen and guarded here."""
+    """A loader of the models of an OpenAI-compatible endpoint."""
     from listenwell.errors import InputError, unknown_name
 
     if backend != "openai":
         raise unknown_name("backend", backend, ("own", "openai"))
     if base_url is None:
-        raise InputError("The endpoint has no address.", "Give it with --base-url, up to and with /v1.")
+        raise InputError("The endpoint has no address.", "Give it with --base-url, including /v1.")
 
     def load(name: str) -> "Listener":
         from listenwell.generators.remote import Remote, RemoteConfig

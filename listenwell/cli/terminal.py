@@ -1,13 +1,13 @@
-"""Text from people and models on its way to a terminal: shown, never obeyed."""
+"""Escapes text of users and models for the terminal."""
 
 import unicodedata
 
 
 def visible(text: str) -> str:
-    """The text with control characters and direction overrides as escapes; new lines and tabs stay.
+    """Escape control characters and direction overrides, but not new lines and tabs.
 
-    An escape sequence inside a corpus or a reply could otherwise move the cursor, recolour the screen or
-    turn the reading direction of what follows.
+    An escape sequence in a corpus or a reply could otherwise move the cursor, recolour the screen or reverse
+    the direction of the following text.
     """
     return "".join(
         letter.encode("unicode_escape").decode("ascii") if _is_unseen(letter) else letter for letter in text
@@ -24,5 +24,5 @@ _OVERRIDES = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", 
 
 
 def one_line(text: str) -> str:
-    """The text on a single line, for output that a program reads line by line."""
+    """The text on a single line, for programs that read line by line."""
     return " ".join(visible(text).split())

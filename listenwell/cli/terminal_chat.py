@@ -1,4 +1,4 @@
-"""The chat at a terminal: what a person types is said, or is one of a few commands."""
+"""The chat at a terminal: each line is a message or a command."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from listenwell.cli.conversation import Talk, earlier_talks
+from listenwell.cli.conversation import Conversation, read_saved
 from listenwell.cli.terminal import one_line, visible
 from listenwell.errors import ListenwellError
 
@@ -15,72 +15,74 @@ if TYPE_CHECKING:
     from listenwell.dialogue import Factors, Reply, Scored
 
 COMMANDS = {
-    "/heard": "what I heard",
-    "/why": "what I meant, and could have said",
-    "/again": "another reply in place of the last",
-    "/act": "steer what replies do, such as /act questioning",
-    "/tone": "steer what they express, such as /tone caring",
-    "/mechanism": "steer how they show empathy, such as /mechanism exploration",
-    "/free": "let me decide again",
-    "/persona": "who I am: /persona I work as a nurse.",
-    "/new": "start over",
-    "/save": "keep the talk: /save FILE",
+    "/emotion": "show the emotion predicted from your last message",
+    "/why": "show the plan of the last reply and the other candidates",
+    "/again": "replace the last reply by another",
+    "/act": "set the dialogue act of replies, such as /act questioning",
+    "/tone": "set the emotion they express, such as /tone caring",
+    "/mechanisms": "set the communication mechanisms, such as /mechanisms exploration",
+    "/free": "stop steering",
+    "/persona": "add a sentence about the listener: /persona I work as a nurse.",
+    "/new": "start a new conversation",
+    "/save": "save the conversation: /save FILE",
     "/quit": "leave (or Ctrl-D)",
 }
-HELP = "I am listening. /help shows what you can do; Ctrl-C stops a reply."
+ALIASES = {"/heard": "/emotion", "/mechanism": "/mechanisms"}
+HELP = "Write a message. /help lists the commands; Ctrl-C stops a reply."
 
 
-def talk_at_terminal(talk: Talk) -> None:
-    """Answer until the person leaves."""
+def chat_at_terminal(conversation: Conversation) -> None:
+    """Reply until the user leaves."""
     typer.echo(HELP)
     for text in _lines():
         command, _, rest = text.strip().partition(" ")
         if command == "/quit":
             return
         if command.startswith("/"):
-            obey(talk, command, rest.strip())
+            run_command(conversation, command, rest.strip())
         elif text.strip():
-            _answer(lambda text=text: talk.say(text, stream=True))  # type: ignore[misc]
+            _answer(lambda text=text: conversation.say(text, stream=True))  # type: ignore[misc]
 
 
-def obey(talk: Talk, command: str, rest: str) -> None:
-    """Do what a command says; one that is unknown shows all of them."""
+def run_command(conversation: Conversation, command: str, rest: str) -> None:
+    """Run a command; an unknown one lists all of them."""
+    command = ALIASES.get(command, command)
     if command == "/new":
-        talk.start_over()
-        typer.echo("A new talk.")
-    elif command == "/heard":
-        typer.echo(_heard(talk.last.emotion if talk.last else None))
+        conversation.start_over()
+        typer.echo("Started a new conversation.")
+    elif command == "/emotion":
+        typer.echo(_emotion_bars(conversation.last.emotion if conversation.last else None))
     elif command == "/why":
-        typer.echo(_why(talk.last))
+        typer.echo(_why(conversation.last))
     elif command == "/again":
-        if talk.dialogue is None:
-            typer.echo("Say something first.")
+        if conversation.dialogue is None:
+            typer.echo("Write a message first.")
         else:
-            _answer(lambda: talk.again(stream=True))
-    elif command in ("/act", "/tone", "/mechanism", "/free"):
-        _steer(talk, command, rest)
+            _answer(lambda: conversation.again(stream=True))
+    elif command in ("/act", "/tone", "/mechanisms", "/free"):
+        _steer(conversation, command, rest)
     elif command == "/persona":
-        _introduce(talk, rest)
+        _set_persona(conversation, rest)
     elif command == "/save":
-        _save(talk, rest)
+        _save(conversation, rest)
     else:
         widest = max(map(len, COMMANDS))
         typer.echo("\n".join(f"{name:<{widest}}  {meaning}" for name, meaning in COMMANDS.items()))
 
 
 def completions(line: str) -> list[str]:
-    """How a line that was begun can go on: commands, and the names that they take."""
+    """The completions of a line: commands and their labels."""
     from listenwell.labels import ACTS, MECHANISMS, TONES
 
-    names = {"/act": ACTS.labels, "/tone": TONES.labels, "/mechanism": (*MECHANISMS.labels, "none")}
+    names = {"/act": ACTS.labels, "/tone": TONES.labels, "/mechanisms": (*MECHANISMS.labels, "none")}
     command, blank, rest = line.partition(" ")
     if blank:
         return [name for name in names.get(command, ()) if name.startswith(rest)]
     return [name for name in (*COMMANDS, "/help") if line and name.startswith(line)]
 
 
-def in_words(plan: "Factors") -> str:
-    """A plan for people, such as `sad · exploration · questioning · caring`."""
+def describe_plan(plan: "Factors") -> str:
+    """A plan as text, such as `sad · exploration · questioning · caring`."""
     mechanisms = " and ".join(plan.mechanisms) if plan.mechanisms else None
     parts = (plan.emotion, "no mechanism" if plan.mechanisms == () else mechanisms, plan.act, plan.tone)
     return " · ".join(part.replace("_", " ") for part in parts if part)
@@ -93,86 +95,91 @@ def _answer(ask: "Callable[[], Reply | None]") -> None:
         reply = ask()
         notices = reply.notices if reply else ()
     except KeyboardInterrupt:
-        notices = ("The reply was stopped; this exchange is not remembered.",)
-    except ListenwellError as error:  # the talk goes on
+        notices = ("The reply was stopped; this exchange is not part of the conversation.",)
+    except ListenwellError as error:  # the conversation continues
         notices = (str(error),)
     typer.echo("")
     for notice in notices:
         typer.secho(visible(notice), fg="yellow")
 
 
-def _steer(talk: Talk, command: str, rest: str) -> None:
-    """Fix a part of the plans to come; without a name, free it."""
+def _steer(conversation: Conversation, command: str, rest: str) -> None:
+    """Set a factor of the following replies; without a label, clear it."""
     from listenwell.dialogue import Factors
     from listenwell.generators.plans import wanted
 
     if command == "/free":
-        talk.want = None
-        typer.echo("I decide myself again.")
+        conversation.target = None
+        typer.echo("Replies are no longer steered.")
         return
-    field = command[1:] + ("s" if command == "/mechanism" else "")
+    field = command[1:]
     try:
-        if talk.listener.plan is None:
-            typer.echo(f"The model {visible(talk.listener.generate.name)} makes no plans.")
+        if conversation.listener.plan is None:
+            typer.echo(
+                f"{visible(conversation.listener.generate.name)} does not plan, so it cannot be steered."
+            )
             return
-        given = wanted(**{field: (rest.split() if field == "mechanisms" else rest) if rest else None})  # type: ignore[arg-type]
-    except ListenwellError as error:  # the talk goes on
+        factors = wanted(**{field: (rest.split() if field == "mechanisms" else rest) if rest else None})  # type: ignore[arg-type]
+    except ListenwellError as error:  # the conversation continues
         typer.secho(visible(str(error)), fg="yellow")
         return
-    talk.want = replace(talk.want or Factors(), **{field: getattr(given, field)})
-    if talk.want == Factors():
-        talk.want = None
-    now = in_words(talk.want) if talk.want else "nothing"
-    typer.echo(f"Fixed from now on: {now}. /again says the last reply anew, /free lets me decide.")
+    conversation.target = replace(conversation.target or Factors(), **{field: getattr(factors, field)})
+    if conversation.target == Factors():
+        conversation.target = None
+    target = describe_plan(conversation.target) if conversation.target else "nothing"
+    typer.echo(f"Target of replies: {target}. /again replaces the last reply, /free stops steering.")
 
 
-def _introduce(talk: Talk, rest: str) -> None:
-    """Show who the listener is, add a sentence, or forget all of them."""
+def _set_persona(conversation: Conversation, rest: str) -> None:
+    """Show the persona, add a sentence to it, or clear it."""
     if rest == "none":
-        talk.persona = ()
+        conversation.persona = ()
     elif rest:
-        talk.persona = (*talk.persona, rest)
-    lines = "\n".join(f"  {visible(line)}" for line in talk.persona)
-    typer.echo(f"Who I am:\n{lines}\n(/persona none forgets it.)" if lines else "Nothing is known of me.")
+        conversation.persona = (*conversation.persona, rest)
+    lines = "\n".join(f"  {visible(line)}" for line in conversation.persona)
+    typer.echo(f"Persona:\n{lines}\n(/persona none clears it.)" if lines else "There is no persona.")
 
 
-def _heard(emotions: "tuple[Scored, ...] | None") -> str:
-    """The likeliest emotions, as bars."""
+def _emotion_bars(emotions: "tuple[Scored, ...] | None") -> str:
+    """The most probable emotions as bars."""
     if not emotions:
-        return "Say something first."
-    widest = max(len(found.label) for found in emotions)
+        return "Write a message first."
+    widest = max(len(emotion.label) for emotion in emotions)
     return "\n".join(
-        f"{found.label:>{widest}} {'█' * round(30 * found.probability):<30} {found.probability:.0%}"
-        for found in emotions
+        f"{emotion.label:>{widest}} {'█' * round(30 * emotion.probability):<30} {emotion.probability:.0%}"
+        for emotion in emotions
     )
 
 
 def _why(reply: "Reply | None") -> str:
     """The plan of the last reply, and the other candidates with theirs."""
     if reply is None:
-        return "Say something first."
+        return "Write a message first."
     if reply.plan is None and len(reply.candidates) < 2:
-        return "Nothing was planned, and there was nothing to choose from."
-    lines = [f"I meant: {in_words(reply.plan)}"] if reply.plan else []
-    others = [one for one in reply.candidates if one.text != reply.text]
-    lines += ["I could also have said:"] if others else []
-    lines += [f"  {one_line(one.text)}" + (f"  ({in_words(one.plan)})" if one.plan else "") for one in others]
+        return "There was no plan and no other candidate."
+    lines = [f"Plan: {describe_plan(reply.plan)}"] if reply.plan else []
+    others = [candidate for candidate in reply.candidates if candidate.text != reply.text]
+    lines += ["Other candidates:"] if others else []
+    lines += [
+        f"  {one_line(other.text)}" + (f"  ({describe_plan(other.plan)})" if other.plan else "")
+        for other in others
+    ]
     return "\n".join(lines)
 
 
-def _save(talk: Talk, name: str) -> None:
-    if not name or not talk.dialogue:
-        typer.echo("Say something first, then: /save FILE" if name else "Name a file: /save FILE")
+def _save(conversation: Conversation, name: str) -> None:
+    if not name or not conversation.dialogue:
+        typer.echo("Write a message first, then: /save FILE" if name else "Name a file: /save FILE")
         return
     try:
-        talk.keep(Path(name), earlier_talks(Path(name)))
-        typer.echo(f"Kept in {name}.")
-    except ListenwellError as error:  # the talk goes on
+        conversation.write(Path(name), read_saved(Path(name)))
+        typer.echo(f"Saved to {name}.")
+    except ListenwellError as error:  # the conversation continues
         typer.secho(str(error), fg="yellow")
 
 
 def _lines() -> Iterator[str]:
-    """What the person types, with history and completion while the talk lasts, until Ctrl-D."""
+    """The lines that the user types, with history and completion, until Ctrl-D."""
     _complete()
     while True:
         try:
@@ -185,15 +192,15 @@ def _lines() -> Iterator[str]:
 
 
 def _complete() -> None:
-    """Arrow keys and the tab key; what was typed is remembered nowhere but here."""
+    """Enable arrow keys and tab completion; the history is not written to disk."""
     try:
         import readline
     except ImportError:  # not on Windows
         return
 
     def complete(text: str, number: int) -> str | None:
-        found = completions(readline.get_line_buffer())
-        return f"{found[number]} " if number < len(found) else None
+        options = completions(readline.get_line_buffer())
+        return f"{options[number]} " if number < len(options) else None
 
     readline.set_completer(complete)
     readline.set_completer_delims(" ")

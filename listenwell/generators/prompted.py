@@ -90,9 +90,9 @@ class Prompted(Generator):
         """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
-        prompt = build_prompt(
-            self.runtime.vocabulary, dialogue, self.config.system, budget, self.config.shots
-        )
+        instructions = [value for name, value in dialogue.notes if name == INSTRUCTION_NOTE]
+        system = "\n".join([self.config.system, *instructions])
+        prompt = build_prompt(self.runtime.vocabulary, dialogue, system, budget, self.config.shots)
         seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
         generations = generate_from_prompt(self.runtime, prompt, decoding, seeds, on_text)
         texts = dict.fromkeys(generation.text for generation in generations)

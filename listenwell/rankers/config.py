@@ -11,7 +11,7 @@ KIND = "ranker"
 PRECISION = "fp32"
 """Of rankers on onnxruntime. Replies that score nearly alike change places when weights are rounded: in int8
 the first of 100 is another one more often than 1 time in 100, and little time is saved
-(benchmarks/results/light_parity.json)."""
+(benchmarks/results/onnx_parity.json)."""
 BACKBONES = ("pretrained", "transformer", "words")
 POOLINGS = ("max", "mean", "both")
 HOPS = (0, 1, 2, 3)

@@ -1,4 +1,4 @@
-"""What changes the meaning of a found phrase: no, long ago, a joke, a song, a figure of speech."""
+"""Context that changes the meaning of a match: negation, past, jokes, songs, figures of speech."""
 
 import re
 
@@ -14,7 +14,7 @@ from listenwell.safety.patterns.base import (
 from listenwell.words import word_set
 
 NONE, CONCERN, CRISIS = LEVELS = ("none", "concern", "crisis")
-"""How grave a message is: nothing, something to keep in mind, something to answer now."""
+"""The severity levels: nothing, something to keep in mind, something to answer now."""
 _MYSELF_SAID = re.compile(r" i (?:said|told|wrote)(?= )")
 _WANTING = re.compile(r" i (?:\S+ ){0,3}?(?:want|wish|am going|will)(?= )")
 NEGATIONS = word_set("not never no nor neither deny denied")
@@ -110,7 +110,7 @@ CALLED = re.compile(r" (?:called|named|titled|entitled|name of|title) (?:\S+ ){0
 SAID = re.compile(r" (?:says?|said|saying|told|texted|wrote|writes|messaged|posted|tells|sent)(?= )")
 LAUGH = re.compile(r" (?:lol|joking|kidding|sarcasm)(?= )")
 EARNEST = re.compile(r" (?:not (?:joking|kidding)|no joke|i mean it|for real this|seriously this)(?= )")
-MANNER = re.compile(
+FIGURATIVE = re.compile(
     r" (?:(?:so|was|am|felt|feel|were|be|too|very) (?:\S+ )?(?:embarrass\w*|awkward|cringe\w*|bored|"
     r"ashamed of my)|of "
     r"(?:embarrassment|boredom|shame|laughter)|laugh\w*|so hot|spicy|cute|adorable|delicious|"
@@ -154,7 +154,7 @@ TOPICS = word_set(
     "locked forever buried grave "
     "heaven pain noose wrists platform tracks roof ledge"
 )
-"""Words of which a sentence must have one before the head alone is believed."""
+"""Words of which a sentence must have one for the classifier alone to count."""
 BEREAVED = re.compile(
     r" (?:killed (?:himself|herself|themselves)|took (?:his|her|their) own life|(?:died|die|lost|loss|"
     r"death|passed|funeral)"
@@ -166,17 +166,19 @@ BEREAVED = re.compile(
 """Somebody is dead already: grief, not an emergency."""
 
 
-def judged(pattern: Pattern, text: str, start: int, end: int, sentence: tuple[int, int]) -> tuple[str, str]:
-    """The kind and the level of what a pattern found, in the light of what stands around it.
+def in_context(
+    pattern: Pattern, text: str, start: int, end: int, sentence: tuple[int, int]
+) -> tuple[str, str]:
+    """The kind and the level of a match, given its context.
 
     Args:
-        pattern: what found it.
-        text: the whole message, as `normal` writes it.
-        start: where the found phrase begins in it.
-        end: where it ends.
-        sentence: where the sentence around it begins and ends.
+        pattern: that matched.
+        text: the whole message, normalized.
+        start: of the match.
+        end: of the match.
+        sentence: the span of the sentence around it.
     """
-    found, around = f"{text[start:end]} ", f"{text[sentence[0] : sentence[1]]} "
+    phrase, around = f"{text[start:end]} ", f"{text[sentence[0] : sentence[1]]} "
     before = text[sentence[0] : start + 1]
     own = pattern.kind in (SUICIDE, SELF_HARM)
     quoted = bool(text.count('"', 0, start) % 2)
@@ -184,16 +186,16 @@ def judged(pattern: Pattern, text: str, start: int, end: int, sentence: tuple[in
         return pattern.kind, NONE
     if own and quoted and SAID.search(text[:start]) and not _MYSELF_SAID.search(text[:start]):
         return SOMEONE_ELSE, CRISIS
-    if _only_told(pattern, found, before, around) or _in_a_manner_of_speaking(pattern, found, around):
+    if _only_told(pattern, phrase, before, around) or _is_figurative(pattern, phrase, around):
         return pattern.kind, NONE
-    kind = SOMEONE_ELSE if own and _of_another(found, before) else pattern.kind
+    kind = SOMEONE_ELSE if own and _of_another(phrase, before) else pattern.kind
     soft = (
-        _negated(pattern, before, found)
+        _negated(pattern, before, phrase)
         or ASKED.search(before)
         or _not_meant(pattern, text, around)
-        or _not_now(pattern, found, before)
+        or _not_now(pattern, phrase, before)
         or (BEREAVED.search(around) and not _WANTING.search(around))
-        or (not _of_today(found, before) and softened(text, *sentence))
+        or (not _of_today(phrase, before) and softened(text, *sentence))
     )
     return kind, CONCERN if soft else CRISIS
 
@@ -206,71 +208,71 @@ def _not_meant(pattern: Pattern, text: str, around: str) -> bool:
     return bool(laughed or (CONDITION if pattern.kind == HARM_TO_OTHERS else LAST_STRAW).search(around))
 
 
-def _not_now(pattern: Pattern, found: str, before: str) -> bool:
+def _not_now(pattern: Pattern, phrase: str, before: str) -> bool:
     """An emergency that is over or was none, a blow that was not struck."""
     if pattern.kind == EMERGENCY:
         return bool(TOLD.search(before))
-    return pattern.kind == ABUSE and bool(UNREAL & set(found.split()))
+    return pattern.kind == ABUSE and bool(UNREAL & set(phrase.split()))
 
 
-def _negated(pattern: Pattern, before: str, found: str) -> bool:
+def _negated(pattern: Pattern, before: str, phrase: str) -> bool:
     """Whether the phrase is denied: "I would never", "no thoughts of", or inside of it: "I do not cut"."""
     if pattern.kind in (SUICIDE, SELF_HARM):
-        words = found.split()
+        words = phrase.split()
         inside = " ".join(words[: words.index("not") + 1]) if "not" in words else ""
         spelt = _SPELT.search(pattern.regex.pattern)
         return bool(DENIED.search(f"{before}{words[0]} ") or DENIED.search(before)) or (
             bool(inside) and not spelt and bool(DENIED.search(f" {inside} "))
         )
     near = before.split()[-REACH:]
-    for place, word in enumerate(near):
-        following = [*near[place + 1 :], *found.split()]
-        if "reason" in near[:place]:  # no reason not to
+    for index, word in enumerate(near):
+        following = [*near[index + 1 :], *phrase.split()]
+        if "reason" in near[:index]:  # no reason not to
             return False
-        if word in NEGATIONS and following[0] not in NO_DENIAL and not OPENERS & set(near[place + 1 :]):
+        if word in NEGATIONS and following[0] not in NO_DENIAL and not OPENERS & set(near[index + 1 :]):
             return True
     return False
 
 
-def _of_today(found: str, before: str) -> bool:
+def _of_today(phrase: str, before: str) -> bool:
     """Whether the phrase, or the words right before it, stand in the present."""
     lead = before.split()[-3:]
-    return bool(PRESENT.search(f" {' '.join(lead)}{found}")) and not GONE_BY & set(lead)
+    return bool(PRESENT.search(f" {' '.join(lead)}{phrase}")) and not GONE_BY & set(lead)
 
 
-def _of_another(found: str, before: str) -> bool:
+def _of_another(phrase: str, before: str) -> bool:
     """Whether a phrase without "I" is said of another person: of the last one named before it."""
-    if FIRST & set(found.split()):
+    if FIRST & set(phrase.split()):
         return False
     last = next((word for word in reversed(before.split()) if word in THIRD or word in ("i", "me")), "")
     return last in THIRD
 
 
-def _only_told(pattern: Pattern, found: str, before: str, around: str) -> bool:
+def _only_told(pattern: Pattern, phrase: str, before: str, around: str) -> bool:
     """Of a song, a film, a game, the news: not of the one who writes, nor of somebody near."""
-    if not STORY.search(around) or " my " in found:
+    if not STORY.search(around) or " my " in phrase:
         return False
-    if '"' in found:
+    if '"' in phrase:
         return True
     if pattern.kind in (SUICIDE, SELF_HARM):
-        return not FIRST & set(found.split()) and (
-            _of_another(found, before) or not FIRST & set(before.split())
+        return not FIRST & set(phrase.split()) and (
+            _of_another(phrase, before) or not FIRST & set(before.split())
         )
-    return " i " not in found or pattern.kind in (HARM_TO_OTHERS, EMERGENCY)
+    return " i " not in phrase or pattern.kind in (HARM_TO_OTHERS, EMERGENCY)
 
 
-def _in_a_manner_of_speaking(pattern: Pattern, found: str, around: str) -> bool:
+def _is_figurative(pattern: Pattern, phrase: str, around: str) -> bool:
     """Dying of laughter, killing for a sandwich, hurting oneself by a fall."""
-    if pattern.kind == SELF_HARM and " hurt " in found and ACCIDENT.search(around):
+    if pattern.kind == SELF_HARM and " hurt " in phrase and ACCIDENT.search(around):
         return True
-    loose = " die " in found or " breathe " in found or " dead " in found
-    if loose and MANNER.search(around):
+    loose = " die " in phrase or " breathe " in phrase or " dead " in phrase
+    if loose and FIGURATIVE.search(around):
         return True
     return pattern.kind == HARM_TO_OTHERS and bool(ANNOYANCE.search(around))
 
 
 def speaks_of_harm(sentence: str) -> bool:
-    """Whether the head alone may be believed: there is a word of harm, and it is not quoted from a story."""
+    """Whether the classifier alone counts: a word of harm that is not quoted from a story."""
     return bool(TOPICS & set(sentence.split())) and not ('"' in sentence and STORY.search(f"{sentence} "))
 
 

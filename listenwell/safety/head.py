@@ -1,8 +1,8 @@
-"""The trained half of crisis detection: softmax regression over hashed words and letters, in numpy alone.
+"""The crisis classifier: softmax regression over hashed word and character n-grams, in numpy.
 
-A sentence, as `normal` writes it, becomes the runs of one to three of its words and of three to five letters
-of each word; a hash sends each to one of a fixed number of weights (Weinberger et al. 2009). It hears what no
-pattern spells out, and is asked to confirm what patterns only suspect.
+The features of a normalized sentence are its word n-grams (1 to 3) and the character n-grams of its words
+(3 to 5), hashed to a fixed number of weights (Weinberger et al. 2009). It finds what no pattern covers, and
+confirms weak patterns.
 """
 
 import zlib
@@ -24,53 +24,53 @@ KIND = "crisis"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 NONE, PAST = "none", "past"
 LABELS = (NONE, PAST, *KINDS)
-"""Nothing, something overcome or denied, and each kind of crisis."""
+"""No crisis, one that is past or denied, and each kind of crisis."""
 
 
 @dataclass(frozen=True)
 class HeadConfig(Record):
-    """What the head is made of."""
+    """Labels and features of the classifier."""
 
     labels: tuple[str, ...] = LABELS
     buckets: int = 1 << 13
     words: int = 3
-    """The longest run of words."""
+    """The longest word n-gram."""
     letters: tuple[int, int] = (3, 5)
-    """The shortest and the longest run of letters in a word."""
+    """The shortest and the longest character n-gram."""
 
 
 class Features:
-    """Sentences to numbers of weights."""
+    """Maps sentences to indices of weights."""
 
     def __init__(self, config: HeadConfig) -> None:
         self._config = config
         self._of_word = lru_cache(maxsize=20_000)(self._letters)
 
     def of(self, sentence: str) -> np.ndarray:
-        """Each feature's number once, sorted; of text as `normal` writes it."""
-        words, found = sentence.split(), set[int]()
-        for place in range(len(words)):
-            found.update(self._of_word(words[place]))
-            for length in range(1, min(self._config.words, len(words) - place) + 1):
-                found.add(self._number(" ".join(words[place : place + length])))
-        return np.array(sorted(found), np.int64)
+        """The distinct feature indices of a normalized sentence, sorted."""
+        words, indices = sentence.split(), set[int]()
+        for start in range(len(words)):
+            indices.update(self._of_word(words[start]))
+            for length in range(1, min(self._config.words, len(words) - start) + 1):
+                indices.add(self._index(" ".join(words[start : start + length])))
+        return np.array(sorted(indices), np.int64)
 
     def _letters(self, word: str) -> tuple[int, ...]:
         low, high = self._config.letters
         marked = f"<{word}>"
         return tuple(
-            self._number(f"#{marked[start : start + length]}")
+            self._index(f"#{marked[start : start + length]}")
             for length in range(low, high + 1)
             for start in range(len(marked) - length + 1)
         )
 
-    def _number(self, feature: str) -> int:
-        """The same on every machine; Python's own hash differs by process."""
+    def _index(self, feature: str) -> int:
+        """A hash that is the same in every process, unlike Python's own."""
         return zlib.crc32(feature.encode("utf-8", "surrogatepass")) % self._config.buckets
 
 
 class Head:
-    """Says how likely a sentence is of each label.
+    """Predicts the probability of each label for a sentence.
 
     Args:
         config: labels and features.
@@ -78,18 +78,18 @@ class Head:
     """
 
     def __init__(self, config: HeadConfig, weights: np.ndarray) -> None:
-        if weights.shape != (wanted := (config.buckets + 1, len(config.labels))):
-            problem = f"Weights of the shape {weights.shape} are not those of a head, {wanted}."
+        if weights.shape != (expected := (config.buckets + 1, len(config.labels))):
+            problem = f"The weights have the shape {weights.shape} instead of {expected}."
             raise CheckpointError(problem, "Name a folder that listenwell wrote.")
         self.config, self.features = config, Features(config)
-        # A view whose rows do not lie one after the other would be saved as if they did.
+        # safetensors would save a non-contiguous view in the wrong order.
         self.stored = np.ascontiguousarray(weights, np.float16)
-        """In 16 bits, as they are saved; computed with in 32, so that saving changes no answer."""
+        """In 16 bits, as saved; computations use them in 32 bits, so that saving changes no prediction."""
         self._weights = self.stored.astype(np.float32)
 
     @classmethod
     def load(cls, folder: Path | None = None) -> "Head":
-        """Open a checkpoint, every file of it checked against its sum; without one, the shipped one."""
+        """Open a checkpoint with verified checksums; the shipped one by default."""
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
 
@@ -97,28 +97,28 @@ class Head:
         try:
             return cls(HeadConfig.from_dict(saved.config()), load_file(saved.path(WEIGHTS))["weights"])
         except (OSError, KeyError, ValueError, SafetensorError, InputError) as error:
-            problem = f"{saved.folder} holds no crisis head that can be read: {error}."
+            problem = f"{saved.folder} holds no readable crisis classifier: {error}."
             raise CheckpointError(problem, "Name a folder that listenwell wrote.") from error
 
     def save(self, folder: Path) -> None:
         """Write config.json and model.safetensors into a checkpoint's folder."""
         from safetensors.numpy import save_file
 
-        # All fields, also those at their defaults: a later default must not change a saved head.
+        # All fields, also defaults: a later default must not change a saved model.
         (folder / CONFIG).write_text(dumps(asdict(self.config)) + "\n", encoding="utf-8")
         save_file({"weights": self.stored}, folder / WEIGHTS)
 
     def probabilities(self, sentences: Sequence[str]) -> np.ndarray:
-        """(sentences, labels), each row summing to 1; of text as `normal` writes it."""
+        """Probabilities (sentences, labels) of normalized sentences."""
         logits = (
             np.stack([self._logits(sentence) for sentence in sentences]) if sentences else np.zeros((0, 1))
         )
         return softmax(logits)
 
     def _logits(self, sentence: str) -> np.ndarray:
-        found = self.features.of(sentence)
-        length = np.sqrt(np.float32(max(1, len(found))))
-        total: np.ndarray = self._weights[found].sum(axis=0) / length + self._weights[-1]
+        indices = self.features.of(sentence)
+        length = np.sqrt(np.float32(max(1, len(indices))))
+        total: np.ndarray = self._weights[indices].sum(axis=0) / length + self._weights[-1]
         return total
 
 

@@ -11,13 +11,13 @@ from listenwell.serialization import Record
 
 FILE = Path(__file__).with_name("help_lines.toml")
 LOCAL_EMERGENCY = "your local emergency number"
-"""What is said where no number is known."""
+"""Used if no number is known."""
 ALIASES = {"UK": "GB", "EL": "GR"}
 
 
 @dataclass(frozen=True)
 class HelpLine(Record):
-    """A line that people can call."""
+    """A help line."""
 
     country: str
     """Two letters (ISO 3166-1)."""
@@ -29,7 +29,7 @@ class HelpLine(Record):
 
 @dataclass(frozen=True)
 class Help(Record):
-    """Where a person in one country finds help; without a country, what is good everywhere."""
+    """Where to find help in one country, or worldwide."""
 
     directory: str
     """The address of a directory of help lines."""
@@ -45,7 +45,7 @@ def help_for(country: str | None = None, file: Path = FILE) -> Help:
     """Where to find help.
 
     Args:
-        country: two letters such as "NL", in any case; one without an entry gets the directory.
+        country: two letters such as "NL", in any case; without an entry, only the directory is given.
         file: another table, such as an operator's own.
     """
     table = _table(file)
@@ -60,13 +60,13 @@ def help_for(country: str | None = None, file: Path = FILE) -> Help:
 
 
 def _emergency(table: dict[str, Any], code: str | None) -> str:
-    """A country's own number comes before that of the whole Union."""
+    """A country's own number, or that of the European Union."""
     common = table["number"] if code in table["countries"] else LOCAL_EMERGENCY
     return str(table.get("elsewhere", {}).get(code, common))
 
 
 def country_code(country: str) -> str:
-    """Two capital letters; what cannot be a country is an error."""
+    """Two capital letters; anything else is an error."""
     code = country.strip().upper()
     code = ALIASES.get(code, code)
     if len(code) != 2 or not (code.isascii() and code.isalpha()):
@@ -76,7 +76,7 @@ def country_code(country: str) -> str:
 
 @cache
 def all_lines(file: Path = FILE) -> tuple[HelpLine, ...]:
-    """Every line of the table, in its order."""
+    """Every help line of the table."""
     return tuple(HelpLine.from_dict(line) for line in _table(file)["line"])
 
 
@@ -85,4 +85,4 @@ def _table(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"The help lines in {file} cannot be read: {error}.", "Mend the file.") from None
+        raise InputError(f"The help lines in {file} cannot be read: {error}.", "Correct the file.") from None

@@ -1,7 +1,7 @@
-"""Who asks whether a person is there gets the truth, in fixed words: a program must not pass for a human.
+"""Fixed answers to the question whether a person is there: a program must not pass for a human.
 
-A speaker that learned from people says "I am" to "are you a real person?". The filter of replies cannot see
-what such two words claim, so the question is heard before anything is worded.
+A generator trained on human replies says "I am" to "are you a real person?". The reply filter cannot see what
+these two words claim, so the question is detected before generation.
 """
 
 import re
@@ -15,7 +15,7 @@ _BEGIN = (
     r"tell me|be honest|can i ask|may i ask|let me ask|just curious|quick question|by the way|"
     r"first|thanks|thank you|i wonder|listenwell)(?: ,)? ){0,3}"
 )
-"""A sentence of its own: in "he asked whether you are a robot", somebody else is meant."""
+"""The start of a sentence: "he asked whether you are a robot" asks nothing here."""
 _ADVERBS = r"(?:(?:really|actually|even|just|truly|maybe|perhaps|not|also|sure you are) )*"
 _A = r"(?:(?:a|an|some|any|real|actual|living|live|human|fellow|computer|chat|automated|artificial) )*"
 _BEING = (
@@ -37,12 +37,12 @@ _ASKED = re.compile(
 )
 
 
-def asks_who(said: str) -> bool:
-    """Whether a message asks whom it talks to: a person or a program, one that feels or not."""
-    return _ASKED.search(normalize(said).text) is not None
+def asks_who(message: str) -> bool:
+    """Whether a message asks if the listener is a person or a program, or has feelings."""
+    return _ASKED.search(normalize(message).text) is not None
 
 
 def who(own_turns: Sequence[str]) -> str:
-    """What is said then; shorter where the listener's own turns hold it already."""
+    """The fixed answer; a shorter one if the listener gave it before."""
     first, again = (" ".join(answers()[IDENTITY][part]) for part in (FIRST, AGAIN))
     return again if first in own_turns else first

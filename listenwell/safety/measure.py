@@ -1,4 +1,4 @@
-"""How well crises are told from everyday talk, and how much of a corpus is flagged or filtered."""
+"""Metrics of crisis detection and of the reply filter."""
 
 import json
 from collections import Counter
@@ -23,7 +23,7 @@ class Labelled(Record):
     kind: str | None = None
     """Of the crisis, where it is one."""
     held_out: bool = False
-    """Whether it was kept aside while patterns and thresholds were made."""
+    """Whether it was held out while patterns and thresholds were tuned."""
 
 
 def read_list(file: Path) -> list[Labelled]:
@@ -32,13 +32,17 @@ def read_list(file: Path) -> list[Labelled]:
 
 
 def measured(detector: Detector, sentences: Sequence[Labelled]) -> dict[str, float]:
-    """Recall and false alarms, in percent; a concern is no alarm, and is counted beside them."""
-    pairs = [(one, detector.find(one.text)) for one in sentences]
-    crises = [found for one, found in pairs if one.crisis]
-    others = [found for one, found in pairs if not one.crisis]
+    """Recall and false alarms, in percent; a concern is no alarm and is counted separately."""
+    pairs = [(sentence, detector.find(sentence.text)) for sentence in sentences]
+    crises = [finding for sentence, finding in pairs if sentence.crisis]
+    others = [finding for sentence, finding in pairs if not sentence.crisis]
     if not crises or not others:
         raise InputError("A list needs sentences of both kinds.", "Add some with crisis true and false.")
-    right = [found.kind == one.kind for one, found in pairs if one.crisis and found.level == CRISIS]
+    right = [
+        finding.kind == sentence.kind
+        for sentence, finding in pairs
+        if sentence.crisis and finding.level == CRISIS
+    ]
     return {
         "sentences": float(len(pairs)),
         "crises": float(len(crises)),
@@ -51,13 +55,13 @@ def measured(detector: Detector, sentences: Sequence[Labelled]) -> dict[str, flo
 
 
 def report(detector: Detector, sentences: Sequence[Labelled]) -> dict[str, Json]:
-    """All figures of a list: as a whole, held out and not, and by category."""
-    held = [one for one in sentences if one.held_out]
-    tuned = [one for one in sentences if not one.held_out]
+    """The metrics of all sentences, of those held out, of the others, and counts by category."""
+    held = [sentence for sentence in sentences if sentence.held_out]
+    tuned = [sentence for sentence in sentences if not sentence.held_out]
     categories: dict[str, Json] = {}
-    for category in dict.fromkeys(one.category for one in sentences):
-        own = [one for one in sentences if one.category == category]
-        levels = Counter(detector.find(one.text).level for one in own)
+    for category in dict.fromkeys(sentence.category for sentence in sentences):
+        own = [sentence for sentence in sentences if sentence.category == category]
+        levels = Counter(detector.find(sentence.text).level for sentence in own)
         categories[category] = {"sentences": len(own), **levels}
     parts = {"all": sentences, "held out": held, "tuned on": tuned}
     figures = {name: measured(detector, part) for name, part in parts.items() if part}
@@ -65,48 +69,49 @@ def report(detector: Detector, sentences: Sequence[Labelled]) -> dict[str, Json]
 
 
 def alarms(detector: Detector, texts: Iterable[str]) -> dict[str, float]:
-    """Of texts that nobody labelled, how many are a crisis or a concern, in percent."""
-    found = [detector.find(text) for text in texts]
-    return {"texts": float(len(found)), CRISIS: _share(found, CRISIS), CONCERN: _share(found, CONCERN)}
+    """The percentage of unlabelled texts that are a crisis or a concern."""
+    findings = [detector.find(text) for text in texts]
+    shares = {level: _share(findings, level) for level in (CRISIS, CONCERN)}
+    return {"texts": float(len(findings)), **shares}
 
 
 def filtered(systems: Mapping[str, Sequence[str]], show: int = 0) -> dict[str, Json]:
-    """The share of each system's replies that is filtered, by reason; and some of them under "filtered"."""
+    """The percentage of each system's replies that is filtered, by reason; examples under "filtered"."""
     rates: dict[str, Json] = {name: fault_rates(replies) for name, replies in systems.items()}
     shown: dict[str, Json] = {
         name: [
-            {"reply": reply, **{fault.reason: fault.text for fault in found}}
+            {"reply": reply, **{fault.reason: fault.text for fault in own_faults}}
             for reply in dict.fromkeys(replies)
-            if (found := faults(reply))
+            if (own_faults := faults(reply))
         ][:show]
         for name, replies in systems.items()
     }
     return rates | ({"filtered": shown} if show else {})
 
 
-def read_made(file: Path) -> tuple[dict[str, list[str]], tuple[str, str]]:
-    """What a listener said and all that it proposed, and which corpus and split it answered.
+def read_run(file: Path) -> tuple[dict[str, list[str]], tuple[str, str]]:
+    """The replies and all candidates of a run, and its corpus and split.
 
     Args:
-        file: replies.jsonl in the folder of its run, as `listenwell evaluate generate` leaves it.
+        file: replies.jsonl in the folder of the run.
     """
     try:
         run = json.loads((file.parent / "run.json").read_bytes())
         lines = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
-        said = [str(line["reply"]) for line in lines]
-        proposed = [str(one["text"]) for line in lines for one in line.get("candidates", ())]
-        name, where = str(run["system"]), (str(run["corpus"]), str(run["split"]))
+        replies = [str(line["reply"]) for line in lines]
+        candidates = [str(item["text"]) for line in lines for item in line.get("candidates", ())]
+        name, split = str(run["system"]), (str(run["corpus"]), str(run["split"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{file} holds no replies of a run: {error}", "Name its replies.jsonl.") from None
-    return {name: said} | ({f"{name}, all candidates": proposed} if proposed else {}), where
+    return {name: replies} | ({f"{name}, all candidates": candidates} if candidates else {}), split
 
 
-def _share(found: Sequence[Finding], level: str) -> float:
-    return 100 * sum(one.level == level for one in found) / len(found) if found else 0.0
+def _share(findings: Sequence[Finding], level: str) -> float:
+    return 100 * sum(finding.level == level for finding in findings) / len(findings) if findings else 0.0
 
 
 def table(figures: dict[str, Json]) -> str:
-    """The figures of a list (`report`) as a table for people."""
+    """The metrics of a `report` as a Markdown table."""
     rows = ["| part | sentences | crises | recall (%) | false alarms (%) | concerns among the others (%) |"]
     rows.append("| --- | ---: | ---: | ---: | ---: | ---: |")
     for part, own in figures["figures"].items():
@@ -118,8 +123,8 @@ def table(figures: dict[str, Json]) -> str:
     return "\n".join(rows)
 
 
-def written(figures: dict[str, Json]) -> str:
-    """Figures as JSON, rounded to a hundredth."""
+def as_json(figures: dict[str, Json]) -> str:
+    """Metrics as JSON, rounded to two decimals."""
     return json.dumps(
         json.loads(json.dumps(figures), parse_float=lambda text: round(float(text), 2)), indent=1
     )

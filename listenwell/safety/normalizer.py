@@ -1,6 +1,6 @@
-"""Text as the patterns read it: lower case, contractions written out, slips and disguises undone.
+"""Normalizes text for the patterns: lower case, contractions expanded, typos and disguises undone.
 
-Every word keeps its place in what was written, so that what is found can be shown there.
+Every word keeps its span in the original text, so that matches can be located there.
 """
 
 import re
@@ -44,78 +44,78 @@ _JOINED = {
     ("wo", "not"): "will not",
 }
 LONGEST = 40
-"""A longer word is none that the patterns know; hashing and comparing it would only cost time."""
+"""Longer words are truncated: no pattern has one."""
 
 
 @dataclass(frozen=True)
 class Normalized:
-    """Words with one blank before and after each, and where they come from."""
+    """Words with one blank before and after each, and their spans in the original text."""
 
     text: str
     """Such as " i want to go home . "; sentences end with " . ", clauses may with " , "."""
     begins: tuple[int, ...]
-    """Where each word begins in `text`."""
-    places: tuple[tuple[int, int], ...]
-    """Where each word stands in what was written."""
+    """The start of each word in `text`."""
+    spans: tuple[tuple[int, int], ...]
+    """The span of each word in the original text."""
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """Where a part of `text` stands in what was written."""
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """The span in the original text of a part of `text`."""
         first = max(0, bisect_right(self.begins, start) - 1)
         if self.begins[first] + 1 <= start and self.text[start] == " ":
-            first = min(first + 1, len(self.begins) - 1)  # it begins with the blank before a word
+            first = min(first + 1, len(self.begins) - 1)  # it starts with the blank before a word
         last = max(first, bisect_left(self.begins, end) - 1)
-        return self.places[first][0], self.places[last][1]
+        return self.spans[first][0], self.spans[last][1]
 
 
 def normalize(text: str) -> Normalized:
-    """What was written as the patterns read it."""
-    words = _joined([(word, *place) for word, place in _words(text)])
-    parts, begins, places, length = [""], list[int](), list[tuple[int, int]](), 1
+    """Normalize a text."""
+    words = _joined([(word, *span) for word, span in _words(text)])
+    parts, begins, spans, length = [""], list[int](), list[tuple[int, int]](), 1
     for word, start, end in words:
         parts.append(word)
         begins.append(length)
-        places.append((start, end))
+        spans.append((start, end))
         length += len(word) + 1
-    return Normalized(" ".join([*parts, ""]), tuple(begins), tuple(places))
+    return Normalized(" ".join([*parts, ""]), tuple(begins), tuple(spans))
 
 
 def _words(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Words and marks with their places; a contraction gives several words at one place."""
+    """Words and punctuation with their spans; a contraction gives several words with one span."""
     folded, origin = _folded(text)
-    for found in _TOKEN.finditer(folded):
-        start, end = found.span()
-        place = (start, end) if origin is None else (origin[start], origin[end - 1] + 1)
-        if found["word"]:
-            for word, inner in _read(found["word"]):
-                own = place
+    for token in _TOKEN.finditer(folded):
+        start, end = token.span()
+        span = (start, end) if origin is None else (origin[start], origin[end - 1] + 1)
+        if token["word"]:
+            for word, inner in _read(token["word"]):
+                own = span
                 if inner is not None:
                     first, last = start + inner[0], start + inner[1]
                     own = (first, last) if origin is None else (origin[first], origin[last - 1] + 1)
                 yield word, own
-        elif found["spaced"]:
-            for word in _spelt_out("".join(filter(str.isalpha, found["spaced"]))):
-                yield word, place
-        elif found["end"]:
-            yield ("?" if "?" in found["end"] else "."), place
+        elif token["spaced"]:
+            for word in _spelt_out("".join(filter(str.isalpha, token["spaced"]))):
+                yield word, span
+        elif token["end"]:
+            yield ("?" if "?" in token["end"] else "."), span
         else:
-            yield ("," if found["pause"] else '"' if found["quote"] else "lol"), place
+            yield ("," if token["pause"] else '"' if token["quote"] else "lol"), span
 
 
 def _folded(text: str) -> tuple[str, list[int] | None]:
-    """In lower case without accents, and for each letter where it came from; None where nothing moved."""
+    """Lower case without accents, and the origin of each letter; None if nothing moved."""
     if text.isascii():
         return text.lower(), None
     letters, origin = list[str](), list[int]()
-    for place, letter in enumerate(text):
+    for index, letter in enumerate(text):
         for part in unicodedata.normalize("NFKD", letter.translate(_QUOTES)).casefold():
-            if unicodedata.category(part) not in ("Mn", "Cf", "Me"):  # accents, and what nobody sees
+            if unicodedata.category(part) not in ("Mn", "Cf", "Me"):  # accents and invisible characters
                 letters.append(part)
-                origin.append(place)
+                origin.append(index)
     return "".join(letters).translate(LOOKALIKES), origin
 
 
 def _read(word: str) -> Iterator[tuple[str, tuple[int, int] | None]]:
-    """The words of a token; with places inside of it where it has to be taken apart."""
+    """The words of a token; with spans inside it if it is split."""
     if word.isalpha():
         yield from ((part, None) for part in _meant(word))
     elif word.startswith("'"):
@@ -128,7 +128,7 @@ def _read(word: str) -> Iterator[tuple[str, tuple[int, int] | None]]:
 
 
 def _spelt_out(letters: str) -> tuple[str, ...]:
-    """What single letters in a row spell: a word, or known words that stand among them."""
+    """The word that spaced letters spell, or the longest known word among them."""
     inside = [written for written in (*SPELT_OUT, *HIDDEN) if written in letters and len(written) > 3]
     if letters in MEANT or not inside:
         return _meant(letters)
@@ -137,7 +137,7 @@ def _spelt_out(letters: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=8192)
 def _meant(word: str) -> tuple[str, ...]:
-    """What a single word means, as one word or several."""
+    """The intended word or words of a single word."""
     if len(word) > LONGEST:
         return (word[:LONGEST],)
     if _MANY.search(word):
@@ -159,7 +159,7 @@ def _meant(word: str) -> tuple[str, ...]:
 
 
 def _unhidden(word: str) -> str | None:
-    """The word behind figures and signs; None where there is none that people hide."""
+    """The word behind digits and symbols; None if it is none of `HIDDEN`."""
     if len(word) > LONGEST or not any(letter in SIGNS for letter in word) or word.isdigit():
         return None
     for hidden in HIDDEN if any(map(str.isalpha, word)) else ():
@@ -172,42 +172,42 @@ def _unhidden(word: str) -> str | None:
 
 
 def _near(word: str) -> str | None:
-    """A key word that differs by one slip of the finger."""
+    """The key word that differs by one typo."""
     if len(word) < 5 or word[0] not in "smho" or word in NOT_NEAR:
         return None
-    return next((key for key in NEAR if word[0] == key[0] and word != key and one_slip(word, key)), None)
+    return next((key for key in NEAR if word[0] == key[0] and word != key and one_typo(word, key)), None)
 
 
-def one_slip(word: str, other: str) -> bool:
-    """Whether one letter is wrong, missing, too many, or changed places with its neighbour."""
+def one_typo(word: str, other: str) -> bool:
+    """Whether one letter is wrong, missing, extra, or swapped with its neighbour."""
     if abs(len(word) - len(other)) > 1:
         return False
     same = 0
     while same < min(len(word), len(other)) and word[same] == other[same]:
         same += 1
-    rest, wanted = word[same:], other[same:]
+    rest, target = word[same:], other[same:]
     if len(word) == len(other):
-        return rest[1:] == wanted[1:] or (rest[:2] == wanted[1::-1] and rest[2:] == wanted[2:])
-    return rest[1:] == wanted or rest == wanted[1:]
+        return rest[1:] == target[1:] or (rest[:2] == target[1::-1] and rest[2:] == target[2:])
+    return rest[1:] == target or rest == target[1:]
 
 
 def _joined(words: list[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
-    """Words that were written apart put together, and the figure 2 for "to"."""
-    place = 0
-    while place < len(words):
-        word, start, end = words[place]
-        following = words[place + 1] if place + 1 < len(words) else ("", 0, 0)
+    """Join words written apart, and resolve "2", "ill" and "'s"."""
+    index = 0
+    while index < len(words):
+        word, start, end = words[index]
+        following = words[index + 1] if index + 1 < len(words) else ("", 0, 0)
         if (joined := _JOINED.get((word, following[0]))) is not None:
             for part in joined.split():
                 yield part, start, following[2]
-            place += 2
+            index += 2
             continue
-        if word == "2" and place and words[place - 1][0] in _TO and following[0].isalpha():
+        if word == "2" and index and words[index - 1][0] in _TO and following[0].isalpha():
             word = "to"
-        elif word == "ill" and (not place or words[place - 1][0] in _BEFORE_WILL) and following[0].isalpha():
+        elif word == "ill" and (not index or words[index - 1][0] in _BEFORE_WILL) and following[0].isalpha():
             yield "i", start, end
             word = "will"
-        elif word == "'s" and place and words[place - 1][0] in _PRONOUNS:
+        elif word == "'s" and index and words[index - 1][0] in _PRONOUNS:
             word = "is"
         yield word, start, end
-        place += 1
+        index += 1

@@ -1,6 +1,6 @@
-"""How people write what they mean: short forms, slips of the finger, and words hidden from filters.
+"""Spelling variants: abbreviations, typos, and words disguised from filters.
 
-Data only; `normal` applies it. Every entry is one word as written and the words that are meant.
+Data only; `normalizer` applies it. Each entry maps one written word to the intended words.
 """
 
 from listenwell.words import word_set
@@ -8,11 +8,15 @@ from listenwell.words import word_set
 
 def table(text: str) -> dict[str, str]:
     """Lines of "meant: written written …" as a mapping from the written to the meant."""
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for line in text.strip().splitlines():
         meant, _, written = line.partition(":")
-        found |= dict.fromkeys(written.split(), meant.strip())
-    return found
+        meanings |= dict.fromkeys(written.split(), meant.strip())
+    return meanings
+
+
+def _ordered(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
 
 
 MEANT = table("""
@@ -112,50 +116,10 @@ MEANT = table("""
     """)
 """Words as they are written in a hurry, and what they mean. "breath" for "breathe" is the common slip."""
 
-HIDDEN = (
-    "kill",
-    "killing",
-    "killed",
-    "die",
-    "dying",
-    "dead",
-    "death",
-    "suicide",
-    "suicidal",
-    "myself",
-    "yourself",
-    "himself",
-    "herself",
-    "cut",
-    "cutting",
-    "hurt",
-    "hurting",
-    "harm",
-    "harming",
-    "self",
-    "rape",
-    "raped",
-    "rapes",
-    "rapist",
-    "gun",
-    "shoot",
-    "murder",
-    "murdered",
-    "overdose",
-    "overdosed",
-    "abuse",
-    "abused",
-    "abuses",
-    "molested",
-    "sex",
-    "hang",
-    "hanging",
-    "pills",
-    "wrists",
-    "bleach",
-    "unalive",
-    "life",
-    "end",
+HIDDEN = _ordered(
+    "kill killing killed die dying dead death suicide suicidal myself yourself himself herself cut "
+    "cutting hurt hurting harm harming self rape raped rapes rapist gun shoot murder murdered overdose "
+    "overdosed abuse abused abuses molested sex hang hanging pills wrists bleach unalive life end"
 )
 """Words that people hide with figures and signs, as in su1cide, k!ll, s*icidal."""
 

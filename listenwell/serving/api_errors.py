@@ -1,4 +1,4 @@
-"""Why a request was not answered, in the shape that OpenAI's clients read."""
+"""API errors in the format of OpenAI's API."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from listenwell.errors import InputError, ListenwellError, UnknownNameError
 from listenwell.serialization import dumps
 
 GONE = 499
-"""The status of a request whose client went away; nobody sees it but the log."""
+"""Status of a request whose client disconnected; only the log shows it."""
 _TYPES = {
     401: "authentication_error",
     404: "not_found_error",
@@ -33,14 +33,14 @@ _CODES = {
 
 
 class ApiError(Exception):
-    """A request that is not answered.
+    """An error response.
 
     Args:
-        status: of HTTP.
-        code: one word for programs.
-        message: what is wrong and what to do, for people.
-        retry_after: seconds after which to try again.
-        param: which field is wrong.
+        status: HTTP status.
+        code: a constant name for programs.
+        message: what is wrong and what to do.
+        retry_after: seconds after which to retry.
+        param: the invalid field.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ApiError(Exception):
             self.headers["WWW-Authenticate"] = "Bearer"
 
     def content(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """The response body."""
         return {
             "error": {
                 "message": self.message,
@@ -71,12 +71,12 @@ class ApiError(Exception):
         }
 
     def response(self) -> Response:
-        """The answer."""
+        """The response."""
         return Json(self.content(), self.status, self.headers)
 
 
 class Json(JSONResponse):
-    """JSON that holds any string a user can send, and no NaN."""
+    """A JSON response that can hold any string a user sends, and no NaN."""
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401
         """One line."""
@@ -84,7 +84,7 @@ class Json(JSONResponse):
 
 
 def finite(value: Any) -> Any:  # noqa: ANN401
-    """The same JSON values with null for numbers that JSON cannot hold."""
+    """The same values with None for numbers that JSON cannot represent."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -93,31 +93,31 @@ def finite(value: Any) -> Any:  # noqa: ANN401
 
 
 def api_error_of(error: Exception) -> ApiError:
-    """What an error means for the client; an unknown one says nothing of its cause."""
+    """The error response for an exception; an unexpected one reveals nothing of its cause."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, InputError | UnknownNameError):
         return ApiError(422, "invalid_value", str(error))
-    if isinstance(error, ListenwellError):  # it says nothing of this request
+    if isinstance(error, ListenwellError):  # not the fault of this request
         status = getattr(error, "status", 503)
         return ApiError(status, "unavailable", str(error))
-    return ApiError(500, "failed", "Something went wrong here. Try again; if it stays so, tell the operator.")
+    return ApiError(500, "failed", "Internal error. Try again; if it persists, tell the operator.")
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Answer every known error in one shape, without repeating what the user sent."""
+    """Give every known error the same format, without repeating what the user sent."""
 
-    async def refuse(_: Request, error: Exception) -> Response:
+    async def respond(_: Request, error: Exception) -> Response:
         return api_error_of(error).response()
 
-    async def refuse_http(_: Request, error: Exception) -> Response:
+    async def respond_http(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         code = _CODES.get(error.status_code, "refused")
-        answer = ApiError(error.status_code, code, str(error.detail))
-        answer.headers.update(error.headers or {})
-        return answer.response()
+        api_error = ApiError(error.status_code, code, str(error.detail))
+        api_error.headers.update(error.headers or {})
+        return api_error.response()
 
-    async def refuse_invalid(_: Request, error: Exception) -> Response:
+    async def respond_invalid(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
@@ -125,7 +125,7 @@ def add_handlers(app: FastAPI) -> None:
         message = f"{where}: {problem}." if where else f"{problem}."
         return ApiError(422, "invalid_value", message.replace("..", "."), param=where or None).response()
 
-    app.add_exception_handler(ApiError, refuse)
-    app.add_exception_handler(ListenwellError, refuse)
-    app.add_exception_handler(HTTPException, refuse_http)
-    app.add_exception_handler(RequestValidationError, refuse_invalid)
+    app.add_exception_handler(ApiError, respond)
+    app.add_exception_handler(ListenwellError, respond)
+    app.add_exception_handler(HTTPException, respond_http)
+    app.add_exception_handler(RequestValidationError, respond_invalid)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 STATIC = Path(__file__).parent / "static"
 DESCRIPTION = (
-    f"{NOTICE} Send what somebody said to /api/reply, or use any client of OpenAI's chat completions with "
-    "this address and /v1. Where an API key is set: Authorization: Bearer KEY. Every error has the shape "
+    f"{NOTICE} Send a message to /api/reply, or use any client of OpenAI's chat completions with this "
+    "address and /v1. If an API key is set, send Authorization: Bearer KEY. Every error has the form "
     '{"error": {"message", "type", "param", "code"}}; 429 and 503 carry Retry-After.'
 )
 NO_PAGE = (
@@ -98,7 +98,7 @@ def _add_pages(app: FastAPI, static: Path, is_stored: bool) -> None:
             return HTMLResponse(NO_PAGE)
         response = FileResponse(file, headers={"Cache-Control": "no-cache"})
         if is_stored and visitor_of(request) is None:
-            # Before anything is said: where the answer to the first message is lost, they are known already.
+            # Set before the first message, so that a lost response does not lose the visitor.
             remember(response, new_visitor(), request.url.scheme == "https")
         return response
 
@@ -110,7 +110,7 @@ def _add_pages(app: FastAPI, static: Path, is_stored: bool) -> None:
 
 
 class _Files(StaticFiles):
-    """Files that browsers ask about again, so that a new version is seen at once."""
+    """Static files that browsers revalidate, so that a new version is used at once."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
         response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ class _Files(StaticFiles):
 
 
 def _add_layers(app: FastAPI, settings: Settings) -> None:
-    """From the inside to the outside; the last one added is met first."""
+    """Add the middleware from the innermost to the outermost."""
     limits = settings.limits
     app.add_middleware(LimitBody, most=limits.body_bytes, seconds=limits.body_seconds)
     app.add_middleware(AuthMiddleware, api_key=settings.api_key, hosts=settings.hosts)

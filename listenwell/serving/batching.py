@@ -1,4 +1,4 @@
-"""Several requests answered at once; one that cannot be answered does not spoil the others."""
+"""Batched processing in which one request that fails does not affect the others."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -6,45 +6,54 @@ from typing import Any, Protocol, TypeVar
 from listenwell.dialogue import Dialogue, Reply
 from listenwell.listener import Asked
 
-A = TypeVar("A")
-B = TypeVar("B")
+Request = TypeVar("Request")
+Result = TypeVar("Result")
 
 
 class Answers(Protocol):
-    """Whoever replies, such as a `Listener`; with `reply_many`, several at once."""
+    """What a served model needs, such as a `Listener`."""
 
     @property
     def plan(self) -> Any:  # noqa: ANN401
-        """None where no wish can be fulfilled."""
+        """The planner; None if replies cannot be steered."""
         ...
 
     def reply(self, said: Dialogue, *, want: Any, seed: int) -> Reply:  # noqa: ANN401
-        """Answer one dialogue."""
+        """Reply to one dialogue."""
+        ...
+
+    def reply_many(self, asked: Sequence[Asked]) -> Sequence[Reply]:
+        """Reply to a batch of dialogues."""
         ...
 
 
-def answer_all(listener: Answers, asked: Sequence[Asked]) -> list[Reply | Exception]:
-    """A reply or an error for each."""
-    many = getattr(listener, "reply_many", None)
-    return each(asked, many, lambda one: listener.reply(one.dialogue, want=one.want, seed=one.seed))
+def reply_to_all(listener: Answers, requests: Sequence[Asked]) -> list[Reply | Exception]:
+    """A reply or an error for each request."""
+    return each(
+        requests,
+        listener.reply_many,
+        lambda request: listener.reply(request.dialogue, want=request.want, seed=request.seed),
+    )
 
 
 def each(
-    asked: Sequence[A], many: Callable[[Sequence[A]], Sequence[B]] | None, one: Callable[[A], B]
-) -> list[B | Exception]:
-    """What `many` makes of all of them; if it fails, what `one` makes of each."""
-    if many is not None and len(asked) > 1:
+    requests: Sequence[Request],
+    batched: Callable[[Sequence[Request]], Sequence[Result]] | None,
+    single: Callable[[Request], Result],
+) -> list[Result | Exception]:
+    """Process requests as a batch; if that fails, one by one, so that only the faulty one gets the error."""
+    if batched is not None and len(requests) > 1:
         try:
-            found = many(asked)
+            results = batched(requests)
         except Exception:
-            found = ()  # which of them it was shows when each is asked alone
-        if len(found) == len(asked):
-            return list(found)
-    return [_tried(one, item) for item in asked]
+            results = ()
+        if len(results) == len(requests):
+            return list(results)
+    return [_result_or_error(single, request) for request in requests]
 
 
-def _tried(one: Callable[[A], B], item: A) -> B | Exception:
+def _result_or_error(single: Callable[[Request], Result], request: Request) -> Result | Exception:
     try:
-        return one(item)
+        return single(request)
     except Exception as error:
         return error

@@ -1,4 +1,4 @@
-"""A conversation as it is kept: what was said, every reply to it, and which one it goes on from."""
+"""A stored conversation: the messages, every reply to each, and the reply that it continues from."""
 
 from dataclasses import dataclass
 
@@ -7,25 +7,25 @@ from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Persona, R
 
 @dataclass(frozen=True)
 class Version:
-    """One of the replies to what was said."""
+    """One of the replies to a message."""
 
     reply: Reply
-    want: Factors | None = None
-    """What it was asked to do."""
+    target: Factors | None = None
+    """The requested factors."""
     name: str | None = None
-    """The client's own name for it."""
+    """The client's idempotency key."""
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What was said, and the replies to it."""
+    """A message and the replies to it."""
 
     number: int
-    said: str
+    message: str
     created: float
     versions: tuple[Version, ...] = ()
     current: int | None = None
-    """The version of the reply that counts, from 1."""
+    """The version of the current reply, from 1."""
 
     @property
     def replies(self) -> tuple[Reply, ...]:
@@ -33,19 +33,19 @@ class Exchange:
         return tuple(version.reply for version in self.versions)
 
     @property
-    def chosen(self) -> Version | None:
-        """The version that the conversation goes on from."""
+    def current_version(self) -> Version | None:
+        """The reply that the conversation continues from, with its target."""
         return self.versions[self.current - 1] if self.current else None
 
     @property
     def reply(self) -> Reply | None:
-        """Its reply."""
-        return self.chosen.reply if self.chosen else None
+        """The reply that the conversation continues from."""
+        return self.versions[self.current - 1].reply if self.current else None
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A visitor's talk."""
+    """A visitor's conversation."""
 
     id: str
     model: str | None
@@ -55,35 +55,36 @@ class Conversation:
     exchanges: tuple[Exchange, ...] = ()
 
     def exchange(self, number: int) -> Exchange | None:
-        """One by its number."""
-        return next((one for one in self.exchanges if one.number == number), None)
+        """The exchange with this number."""
+        return next((exchange for exchange in self.exchanges if exchange.number == number), None)
 
     def named(self, name: str) -> tuple[Exchange, int] | None:
-        """The reply that has a client's name: its exchange and version."""
+        """The exchange and version of the reply with a client's key."""
         return next(
             (
-                (exchange, place)
+                (exchange, number)
                 for exchange in self.exchanges
-                for place, version in enumerate(exchange.versions, 1)
+                for number, version in enumerate(exchange.versions, 1)
                 if version.name == name
             ),
             None,
         )
 
     def dialogue(self, until: int | None = None, most: int | None = None) -> Dialogue | None:
-        """The talk as listenwell's own; None where nothing was said.
+        """Convert to a `Dialogue`; None if there are no messages.
 
         Args:
-            until: end with what was said in this exchange, without its replies.
-            most: the latest so many turns.
+            until: end with the message of this exchange.
+            most: keep this many of the latest turns.
         """
         turns = list[Turn]()
-        for one in self.exchanges:
-            turns.append(Turn(SPEAKER, one.said))
-            if one.number == until:
+        for exchange in self.exchanges:
+            turns.append(Turn(SPEAKER, exchange.message))
+            if exchange.number == until:
                 break
-            if one.chosen and one.chosen.reply.text.strip():
-                turns.append(_turn(one.chosen))
+            version = exchange.current_version
+            if version and version.reply.text.strip():
+                turns.append(_turn(version))
         if not turns:
             return None
         personas = (Persona(LISTENER, self.persona),) if self.persona else ()
@@ -91,7 +92,8 @@ class Conversation:
 
 
 def _turn(version: Version) -> Turn:
-    """A reply as a turn; what it was asked to do is among its notes, as JSON."""
-    reply, want = version.reply, version.want
-    notes = {"model": reply.model, "seed": str(reply.seed)} | ({"want": want.to_json()} if want else {})
+    """A reply as a turn; its target is among the notes, as JSON."""
+    reply, target = version.reply, version.target
+    notes = {"model": reply.model, "seed": str(reply.seed)}
+    notes |= {"target": target.to_json()} if target else {}
     return Turn(LISTENER, reply.text, notes=tuple(notes.items()))

@@ -1,4 +1,4 @@
-"""A database by its URL, brought to the newest of the numbered migrations."""
+"""Opens a database by its URL and applies the numbered migrations."""
 
 import re
 import time
@@ -24,81 +24,81 @@ def open_database(url: str, migrations: Path = MIGRATIONS) -> Engine:
         url: sqlite:///FILE, a plain file name, or postgresql://USER@HOST/DATABASE.
         migrations: a folder of NUMBER_NAME.sql files.
     """
-    found = parse_url(url)
-    if found.get_backend_name() == "sqlite":
-        engine = _sqlite(found)
+    address = parse_url(url)
+    if address.get_backend_name() == "sqlite":
+        engine = _sqlite(address)
     else:
         try:
-            # Of a failed statement the log shows no values: they are what people wrote.
-            engine = create_engine(found, hide_parameters=True, pool_pre_ping=True)
+            # Errors must not log the values of a statement: users wrote them.
+            engine = create_engine(address, hide_parameters=True, pool_pre_ping=True)
         except ModuleNotFoundError:
-            raise MissingExtraError("psycopg", "postgres", "Keeping conversations in PostgreSQL") from None
+            raise MissingExtraError("psycopg", "postgres", "Storing conversations in PostgreSQL") from None
     try:
         migrate(engine, migrations)
     except SQLAlchemyError as error:
         engine.dispose()
-        shown = found.render_as_string(hide_password=True)
+        shown = address.render_as_string(hide_password=True)
         raise InputError(
-            f"The conversations cannot be kept in {shown}: {type(error).__name__}.",
-            "Check the address and that the database runs, or name another place with --store.",
+            f"Conversations cannot be stored in {shown}: {type(error).__name__}.",
+            "Check the address and that the database runs, or name another with --store.",
         ) from None
     return engine
 
 
 def parse_url(url: str) -> URL:
-    """A URL of a database that can be used here; other kinds are an error."""
+    """The URL of a supported database; others are errors."""
     try:
-        found = make_url(url if "://" in url else f"sqlite:///{Path(url).expanduser()}")
+        address = make_url(url if "://" in url else f"sqlite:///{Path(url).expanduser()}")
     except ArgumentError:
         raise InputError(
             "The store's URL cannot be read.", "Give a file name or a postgresql:// URL."
         ) from None
-    if found.drivername in ("postgres", "postgresql"):
-        found = found.set(drivername="postgresql+psycopg")
-    if found.drivername not in ("sqlite", "postgresql+psycopg"):
+    if address.drivername in ("postgres", "postgresql"):
+        address = address.set(drivername="postgresql+psycopg")
+    if address.drivername not in ("sqlite", "postgresql+psycopg"):
         raise InputError(
-            f"Conversations cannot be kept in {found.drivername!r}.",
+            f"Conversations cannot be stored in {address.drivername!r}.",
             "Give a file name or a postgresql:// URL.",
         )
-    if found.drivername == "sqlite" and found.database in (None, "", ":memory:"):
+    if address.drivername == "sqlite" and address.database in (None, "", ":memory:"):
         raise InputError("The store's URL names no file.", "Name one, or use --no-store.")
-    return found
+    return address
 
 
 def _sqlite(url: URL) -> Engine:
     file = Path(str(url.database))
     with disk_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch(0o600)  # what people wrote is for this user's eyes only
+        file.touch(0o600)  # readable by this user only
     engine = create_engine(url, hide_parameters=True, connect_args={"timeout": 30})
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: object) -> None:  # noqa: ANN401
-        connection.isolation_level = None  # transactions begin where we say so, below
+        connection.isolation_level = None  # transactions start in _began below
         cursor = connection.cursor()
         for pragma in (
             "journal_mode = WAL",
-            "synchronous = FULL",  # what was acknowledged is on the disk
+            "synchronous = FULL",  # acknowledged data is on disk
             "foreign_keys = ON",
-            "secure_delete = ON",  # what is deleted is overwritten
+            "secure_delete = ON",  # deleted data is overwritten
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
     def _began(connection: Connection) -> None:
-        # Two writers wait for each other instead of failing halfway.
+        # Concurrent writers wait instead of failing halfway.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
     return engine
 
 
 def migrate(engine: Engine, folder: Path = MIGRATIONS) -> int:
-    """Run what the database does not have yet, each whole or not at all; returns its number.
+    """Apply the missing migrations in one transaction and return the newest number.
 
-    A database that is newer than this program is an error.
+    A database with unknown, newer migrations is an error.
     """
-    files = {int(found[1]): file for file in folder.iterdir() if (found := _NAME.fullmatch(file.name))}
+    files = {int(match[1]): file for file in folder.iterdir() if (match := _NAME.fullmatch(file.name))}
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":  # two services that start at once
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
@@ -112,7 +112,7 @@ def migrate(engine: Engine, folder: Path = MIGRATIONS) -> int:
         if done - files.keys():
             raise InputError(
                 f"The store has migration {max(done - files.keys())}, which this version does not know.",
-                "Use the newer listenwell that made it, or name another place with --store.",
+                "Use the newer listenwell that created it, or name another store with --store.",
             )
         for number in sorted(files.keys() - done):
             _apply(connection, number, files[number])

@@ -1,4 +1,4 @@
-"""The API explained on one page, made from its OpenAPI description; no script, nothing from elsewhere."""
+"""The API reference as one HTML page, rendered from the OpenAPI description without scripts."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _REFERENCE = "#/components/schemas/"
 
 
 def docs_page(schema: dict[str, Any]) -> str:
-    """HTML."""
+    """Render the HTML page."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8>",
         "<meta name=viewport content='width=device-width'><title>listenwell: the API</title><main>",
@@ -34,20 +34,20 @@ def _operation(method: str, path: str, operation: dict[str, Any], schema: dict[s
         yield f"<p>Example:</p><pre>{escape(example(method, path, body, schema))}</pre>"
     for status, answer in operation["responses"].items():
         if status.startswith("2"):
-            found = answer.get("content", {}).get("application/json", {}).get("schema", {})
-            fields = _fields(found, schema) if "$ref" in found else ""
-            yield f"<p>Answer {status}: {escape(answer['description'])}</p>{fields}"
+            reference = answer.get("content", {}).get("application/json", {}).get("schema", {})
+            fields = _fields(reference, schema) if "$ref" in reference else ""
+            yield f"<p>Response {status}: {escape(answer['description'])}</p>{fields}"
     others = [status for status in operation["responses"] if not status.startswith("2")]
     yield f"<p>Errors: {', '.join(others)}.</p>"
 
 
 def _fields(reference: dict[str, Any], schema: dict[str, Any]) -> str:
-    found = _resolved(reference, schema)
-    needed = found.get("required", ())
+    model = _resolved(reference, schema)
+    required = model.get("required", ())
     items = [
-        f"<li><code>{escape(name)}</code>{' (needed)' if name in needed else ''}: "
+        f"<li><code>{escape(name)}</code>{' (required)' if name in required else ''}: "
         f"{escape(_kind(field))}. {escape(field.get('description', ''))}"
-        for name, field in found.get("properties", {}).items()
+        for name, field in model.get("properties", {}).items()
     ]
     return f"<ul>{''.join(items)}</ul>"
 
@@ -56,7 +56,7 @@ def _kind(field: dict[str, Any]) -> str:
     if "$ref" in field:
         return str(field["$ref"]).removeprefix(_REFERENCE)
     if "anyOf" in field:
-        return " or ".join(_kind(one) for one in field["anyOf"])
+        return " or ".join(_kind(option) for option in field["anyOf"])
     if field.get("type") == "array":
         return f"list of {_kind(field.get('items', {}))}"
     if "enum" in field:
@@ -65,9 +65,9 @@ def _kind(field: dict[str, Any]) -> str:
 
 
 def example(method: str, path: str, body: dict[str, Any], schema: dict[str, Any]) -> str:
-    """A command that a stranger can try: only what is needed."""
-    found = _resolved(body, schema)
-    values = {name: _example_of(found["properties"][name], schema) for name in found.get("required", ())}
+    """A curl command with the required fields only."""
+    model = _resolved(body, schema)
+    values = {name: _example_of(model["properties"][name], schema) for name in model.get("required", ())}
     address = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), path)
     head = f"curl -X {method} http://127.0.0.1:8000{address} -H 'Content-Type: application/json'"
     return f"{head} -d '{json.dumps(values)}'"
@@ -77,8 +77,8 @@ def _example_of(field: dict[str, Any], schema: dict[str, Any]) -> Any:  # noqa: 
     if "examples" in field:
         return field["examples"][0]
     if "$ref" in field:
-        found = _resolved(field, schema)
-        return {name: _example_of(found["properties"][name], schema) for name in found.get("required", ())}
+        model = _resolved(field, schema)
+        return {name: _example_of(model["properties"][name], schema) for name in model.get("required", ())}
     if "anyOf" in field:
         return _example_of(field["anyOf"][0], schema)
     if "enum" in field:
@@ -90,5 +90,5 @@ def _example_of(field: dict[str, Any], schema: dict[str, Any]) -> Any:  # noqa: 
 
 def _resolved(reference: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     name = reference.get("$ref", "").removeprefix(_REFERENCE)
-    found: dict[str, Any] = schema["components"]["schemas"][name] if name else reference
-    return found
+    resolved: dict[str, Any] = schema["components"]["schemas"][name] if name else reference
+    return resolved

@@ -1,4 +1,4 @@
-"""How much a client may send, and how often."""
+"""Middleware that limits the size and the rate of requests."""
 
 import asyncio
 import ipaddress
@@ -11,24 +11,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from listenwell.serving.api_errors import GONE, ApiError
 
 MOST_CLIENTS = 10_000
-"""Clients that are remembered; the one that was quiet longest is forgotten first."""
+"""Number of clients tracked; the least recently seen is dropped first."""
 UNLIMITED = ("/api/health", "/static/")
 
 
 class LimitBody:
-    """Reads a body before anything else does; one that is too large or too slow is refused.
+    """Reads the whole body first; responds with 413 or 408 to one that is too large or too slow.
 
     Args:
-        app: what is inside.
+        app: the application.
         most: bytes.
-        seconds: that a body may take.
+        seconds: timeout for the body.
     """
 
     def __init__(self, app: ASGIApp, most: int, seconds: float) -> None:
         self._app, self._most, self._seconds = app, most, seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, with the body in one piece."""
+        """Pass a request on with its whole body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -37,26 +37,26 @@ class LimitBody:
             async with asyncio.timeout(self._seconds):
                 body = await self._read(receive)
         except TimeoutError:
-            await ApiError(408, "too_slow", "The request took too long to arrive.").response()(
+            await ApiError(408, "too_slow", "Receiving the request timed out.").response()(
                 scope, receive, send
             )
             return
         except ApiError as api_error:
             await api_error.response()(scope, receive, send)
             return
-        was_given = False
+        was_read = False
 
-        async def again() -> Message:
-            nonlocal was_given
-            if was_given:
+        async def replayed() -> Message:
+            nonlocal was_read
+            if was_read:
                 return await receive()
-            was_given = True
+            was_read = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        await self._app(scope, again, send)
+        await self._app(scope, replayed, send)
 
     def _check_length(self, scope: Scope) -> None:
-        """What the client says beforehand: a large body is refused before it is sent."""
+        """Reject a large body by its Content-Length, before it is sent."""
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value[:20]) > self._most:
                 raise self._too_large()
@@ -66,7 +66,7 @@ class LimitBody:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise ApiError(GONE, "gone", "The client went away.")
+                raise ApiError(GONE, "gone", "The client disconnected.")
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > self._most:
@@ -75,18 +75,16 @@ class LimitBody:
                 return b"".join(parts)
 
     def _too_large(self) -> ApiError:
-        return ApiError(
-            413, "too_large", f"The request is larger than {self._most:,} bytes. Send less at once."
-        )
+        return ApiError(413, "too_large", f"The request is larger than {self._most:,} bytes. Send less.")
 
 
 class LimitRate:
-    """A bucket of requests for each client that fills again steadily; an empty one refuses with 429.
+    """A token bucket per client; responds with 429 when it is empty.
 
     Args:
-        app: what is inside.
-        a_minute: requests; also the size of the bucket. 0 for no limit.
-        clock: seconds that only grow.
+        app: the application.
+        a_minute: requests per minute, and the size of the bucket; 0 for no limit.
+        clock: monotonic seconds.
     """
 
     def __init__(self, app: ASGIApp, a_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -94,7 +92,7 @@ class LimitRate:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or respond with 429."""
         if scope["type"] == "http" and self._most and not scope["path"].startswith(UNLIMITED):
             missing = self.take(client_of(scope))
             if missing:
@@ -104,7 +102,7 @@ class LimitRate:
         await self._app(scope, receive, send)
 
     def take(self, client: str) -> float:
-        """0 where the client may go on, else the seconds until it may."""
+        """0 if the client may continue, otherwise the seconds until it may."""
         now, refill = self._clock(), self._most / 60
         left, since = self._buckets.pop(client, (float(self._most), now))
         left = min(float(self._most), left + (now - since) * refill)
@@ -116,7 +114,7 @@ class LimitRate:
 
 
 def client_of(scope: Scope) -> str:
-    """Whom a request counts for: an address, or the network of 2^64 that one IPv6 customer has."""
+    """The client that a request counts for: an address, or the /64 network of an IPv6 address."""
     client = scope.get("client")
     address = str(client[0]) if client else ""
     try:

@@ -1,4 +1,4 @@
-"""Less work for each when several wait: their replies are chosen from fewer, so that all come sooner."""
+"""Load shedding: while several requests wait, fewer candidates are generated for each."""
 
 import copy
 import math
@@ -9,40 +9,48 @@ from listenwell.listener import Listener
 from listenwell.serving.batching import Answers
 
 BEAM = 3
-"""So many of the likeliest mechanisms and acts are looked at: of few replies, planning is the most work."""
+"""Plan beam under load: with few candidates, planning is most of the work."""
 
 
-def proposed(listener: Answers) -> int:
-    """How many replies a listener proposes, of which one is said; 1 for one that does not tell."""
-    config = getattr(getattr(listener, "generate", None), "config", None)
-    return int(getattr(config, "candidates", 0) or getattr(config, "plans", 1))
+def candidate_count(listener: Answers) -> int:
+    """How many candidates a listener generates per reply; 1 if unknown."""
+    settings = _settings(listener)
+    return int(settings.get("candidates") or settings.get("plans") or 1)
 
 
-def share(own: int, load: int, fewest: int) -> int:
-    """How many replies are proposed to each of so many who wait: the work for one is shared out among them.
+def shed_count(own: int, load: int, minimum: int) -> int:
+    """The number of candidates per reply under load: the work for one reply is divided among the requests.
 
     Args:
-        own: the listener's number, for somebody alone.
-        load: how many wait and are answered now.
-        fewest: so many are left in any case, as far as the listener proposes them at all.
+        own: the listener's number without load.
+        load: how many requests wait or are being processed.
+        minimum: the lower limit, as far as `own` allows.
     """
-    return min(own, max(fewest, math.ceil(own / max(load, 1))))
+    return min(own, max(minimum, math.ceil(own / max(load, 1))))
 
 
-def load_shedding(listener: Answers, candidates: int) -> Answers:
-    """The same listener on the same engine, which proposes so many replies at most, each by its own plan.
+def with_fewer_candidates(listener: Answers, candidates: int) -> Answers:
+    """A copy of the listener, on the same engine, that generates at most this many candidates.
 
-    One whose replies are not made but found, in a pool, has nothing to spare and stays as it is.
+    A retrieval listener is returned unchanged: it generates nothing.
     """
-    config: Any = getattr(getattr(listener, "generate", None), "config", None)
-    own = {name: getattr(config, name, 0) for name in ("plans", "candidates")}
-    fewer = {name: candidates for name, number in own.items() if number > candidates}
-    if not isinstance(listener, Listener) or not fewer or hasattr(config, "top"):
+    settings = _settings(listener)
+    fewer = {name: candidates for name in ("plans", "candidates") if (settings.get(name) or 0) > candidates}
+    if not isinstance(listener, Listener) or not fewer or "top" in settings:
         return listener
-    if hasattr(config, "plan_beam"):
-        fewer["plan_beam"] = min(config.plan_beam, BEAM)
-    generate: Any = copy.copy(listener.generate)
-    generate.config = replace(config, **fewer)
-    plan = listener.plan and (generate if hasattr(generate, "plan") else listener.plan)
-    # Of one reply there is nothing to rerank.
-    return replace(listener, generate=generate, plan=plan, rerank=listener.rerank if candidates > 1 else None)
+    if "plan_beam" in settings:
+        fewer["plan_beam"] = min(settings["plan_beam"], BEAM)
+    own: Any = listener.generate
+    generator = copy.copy(own)
+    generator.config = replace(generator.config, **fewer)
+    planner = generator if listener.plan is own else listener.plan
+    # A single candidate needs no reranking.
+    reranker = listener.rerank if candidates > 1 else None
+    return replace(listener, generate=generator, plan=planner, rerank=reranker)
+
+
+def _settings(listener: Answers) -> dict[str, Any]:
+    """The generator's settings by name; empty for a listener of another kind."""
+    # Not every generator has settings, so they are no part of the protocol.
+    config = getattr(listener.generate, "config", None) if isinstance(listener, Listener) else None
+    return {} if config is None else vars(config)

@@ -1,4 +1,4 @@
-"""Logs that hold no word of a user: methods, routes, statuses and times, and where an error was raised."""
+"""Logs without user data: methods, routes, statuses, durations, and where an error was raised."""
 
 import logging
 import time
@@ -9,27 +9,27 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from listenwell.serving.api_errors import GONE, api_error_of
 
 FRAMES = 10
-"""How far back an error's way is written."""
+"""Number of stack frames logged for an error."""
 LOGGER = logging.getLogger("listenwell.serving")
 
 
 def set_up(level: int = logging.INFO) -> None:
-    """Write the service's log to standard error."""
+    """Log to standard error."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     LOGGER.setLevel(level)
 
 
 def log_failure(doing: str, error: BaseException) -> None:
-    """An error by its kind and its way through the code; its message may quote what a user wrote."""
-    way = " < ".join(
+    """Log an error's type and stack, but not its message: that may quote a user."""
+    stack = " < ".join(
         f"{frame.name} ({frame.filename.rpartition('/')[2]}:{frame.lineno})"
         for frame in reversed(traceback.extract_tb(error.__traceback__)[-FRAMES:])
     )
-    LOGGER.error("%s failed: %s in %s", doing, type(error).__name__, way or "no frame")
+    LOGGER.error("%s failed: %s in %s", doing, type(error).__name__, stack or "no frame")
 
 
 class LogRequests:
-    """One line a request, and an answer to every error that nobody expected."""
+    """Logs one line per request and responds to unexpected errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -39,23 +39,23 @@ class LogRequests:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, status = time.monotonic(), 0
+        started, status = time.monotonic(), 0
 
-        async def noted(message: Message) -> None:
+        async def recorded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, recorded)
         except Exception as error:
             log_failure(_named(scope), error)
             if not status:
-                await api_error_of(error).response()(scope, receive, noted)
+                await api_error_of(error).response()(scope, receive, recorded)
         finally:
-            # What a client asks for can be anything: only the routes that we named ourselves are written.
-            LOGGER.info("%s %s %.0f ms", _named(scope), status or GONE, 1000 * (time.monotonic() - begin))
+            # A path may hold anything a client sends: only the names of our own routes are logged.
+            LOGGER.info("%s %s %.0f ms", _named(scope), status or GONE, 1000 * (time.monotonic() - started))
 
 
 def _named(scope: Scope) -> str:

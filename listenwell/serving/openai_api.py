@@ -1,25 +1,32 @@
-"""`/v1`: what clients of OpenAI's chat completions know, so that they work unchanged.
+"""`/v1`: OpenAI's chat completions, for unchanged clients.
 
-Sentences of a system message in the first person are the listener's persona; its other instructions are not
-followed, and a notice says so. What a reply knows beside its words stands under `listenwell`.
+Honoured: `n` (the reranked candidates that pass the guard), `max_tokens`, `seed`, `stream` and system
+messages: sentences in the first person are the persona, others an instruction for generators that follow
+one. What is not honoured is named in `listenwell.warnings`, or is an error where ignoring it would mislead
+the client.
 """
 
 import re
 import secrets
 import time
-from collections.abc import AsyncIterator
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Reply, Turn
 from listenwell.errors import InputError
+from listenwell.generators.base import INSTRUCTION_NOTE
+from listenwell.listener import Listener
+from listenwell.safety.replies import faults
 from listenwell.serving.api_errors import ApiError, Json, api_error_of
 from listenwell.serving.models import Models
-from listenwell.serving.request_queue import Place
+from listenwell.serving.request_queue import Ticket
 from listenwell.serving.schemas import (
     LINE,
     MOST_CHARACTERS,
@@ -28,33 +35,35 @@ from listenwell.serving.schemas import (
     SEEDS,
     Candidates,
     PersonaLines,
-    Want,
+    TargetField,
     errors,
     personas,
 )
 from listenwell.serving.service import Service, finished
-from listenwell.serving.streaming import (
-    KEEP_ALIVE,
-    Events,
-    answered,
-    pieces,
-    sent_event,
-    until_answered,
-)
+from listenwell.serving.streaming import KEEP_ALIVE, Events, answered, chunks, sent_event, until_answered
 
 MOST_MESSAGES = 1000
+MOST_CHOICES = 64
 NOT_FOLLOWED = (
-    "Instructions in system messages are not followed; sentences in the first person are the persona."
+    "This model does not follow instructions in system messages; sentences in the first person are used as "
+    "the persona."
 )
+NOT_TRUNCATED = "The reply is a fixed safety answer, which max_tokens does not truncate."
+UNNOTICED = frozenset({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"})
+"""Parameters that change no reply; they are ignored without a warning."""
 _FIRST_PERSON = re.compile(r"(?:I|I['’]\w+|My|We|Our)\b")
 _SENTENCE = re.compile(r"\n+|(?<=[.!?])\s+")
+_ENDS = (re.compile(r"[.!?…]+[\"'”’)]*(?=\s)"), re.compile(r"\S+(?=\s)"))
+"""Where a reply may be truncated: after a sentence, otherwise after a word."""
 _CREATED = 1_700_000_000
-"""Of every model: clients want a number, and nothing depends on it."""
+"""Creation time of every model; the format requires one."""
+_CHUNK = "chat.completion.chunk"
 Long = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+Tokens = Annotated[int | None, Field(ge=1, description="The reply ends with a sentence or word before.")]
 
 
 class Part(BaseModel):
-    """A part of a message; only text is heard."""
+    """A part of a message; only text is supported."""
 
     type: Literal["text"]
     text: Long
@@ -67,22 +76,24 @@ class Message(BaseModel):
     content: Long | list[Part] | None = None
 
     def text(self) -> str:
-        """Its words."""
+        """The text of all parts."""
         if isinstance(self.content, list):
             return "\n".join(part.text for part in self.content)
         return self.content or ""
 
 
 class StreamOptions(BaseModel):
-    """What a stream holds."""
+    """Options of a stream."""
 
     include_usage: bool | None = None
 
 
 class ChatIn(BaseModel):
-    """A request of OpenAI's clients; settings of sampling are accepted and passed over."""
+    """A request for a chat completion; parameters that are not listed are ignored with a warning."""
 
-    model: str = Field(max_length=100, description="One of /v1/models, or listenwell for the first of them.")
+    model_config = ConfigDict(extra="allow")
+
+    model: str = Field(max_length=100, description="One of /v1/models, or listenwell for the first.")
     messages: list[Message] = Field(
         min_length=1,
         max_length=MOST_MESSAGES,
@@ -91,40 +102,68 @@ class ChatIn(BaseModel):
     stream: bool | None = False
     stream_options: StreamOptions | None = None
     seed: int | None = Field(None, ge=-(2**63), lt=2**63)
-    n: Literal[1] | None = Field(None, description="One reply; the others are listenwell.candidates.")
+    n: int | None = Field(
+        None, ge=1, le=MOST_CHOICES, description="At most this many candidates, the best first."
+    )
+    max_tokens: Tokens = None
+    max_completion_tokens: Tokens = None
     persona: PersonaLines = []
-    want: Want | None = None
+    target: TargetField = None
     candidates: Candidates = None
 
-    def dialogue(self) -> tuple[Dialogue, tuple[str, ...]]:
-        """The talk, and what the user should know."""
-        turns, lines, is_followed, notices = list[Turn](), list(self.persona), True, list[str]()
+    @property
+    def limit(self) -> int | None:
+        """The token limit of the reply."""
+        return self.max_completion_tokens or self.max_tokens
+
+    def dialogue(self) -> tuple[Dialogue, str, tuple[str, ...]]:
+        """The conversation, the instruction of its system messages, and notices for the user."""
+        turns, lines, instructions, notices = list[Turn](), list(self.persona), list[str](), list[str]()
         for message in self.messages:
             text = message.text()
             if message.role in ("user", "assistant"):
                 if text.strip():
                     turns.append(Turn(SPEAKER if message.role == "user" else LISTENER, text))
-                continue
-            own, others = own_sentences(text)
-            lines += own
-            is_followed = is_followed and not others
+            else:
+                own, others = split_system_message(text)
+                lines += own
+                instructions += others
         if self.messages[-1].role != "user" or not self.messages[-1].text().strip():
-            raise InputError("The last message is not the user's, or is empty.", "End with what they said.")
-        if not is_followed:
-            notices.append(NOT_FOLLOWED)
+            raise InputError("The last message is not the user's, or is empty.", "End with a user message.")
         if len(turns) > MOST_TURNS + 1:
             notices.append(f"Only the last {MOST_TURNS + 1} messages were read.")
-        return Dialogue(tuple(turns[-MOST_TURNS - 1 :]), personas=personas(lines[:MOST_LINES])), tuple(
-            notices
-        )
+        dialogue = Dialogue(tuple(turns[-MOST_TURNS - 1 :]), personas=personas(lines[:MOST_LINES]))
+        return dialogue, " ".join(instructions), tuple(notices)
+
+    def warnings(self) -> list[str]:
+        """A sentence for each parameter that is ignored; 400 where ignoring it would mislead."""
+        extra = {name: value for name, value in (self.model_extra or {}).items() if value not in _EMPTY}
+        for name in ("response_format", "tool_choice", "function_call", "audio"):
+            if name in extra and extra[name] not in _HARMLESS:
+                raise ApiError(
+                    400,
+                    "unsupported_parameter",
+                    f"{name} is not supported: replies are plain text without tool calls. Leave it out.",
+                    param=name,
+                )
+        return [
+            f"{name[:40]} is not supported and was ignored."
+            for name in extra
+            if name not in UNNOTICED and extra[name] not in _HARMLESS
+        ]
 
 
-class Reranker(BaseModel):
-    """The reply."""
+_EMPTY: tuple[Any, ...] = (None, False, [], {}, "")
+_HARMLESS: tuple[Any, ...] = ("none", "auto", {"type": "text"}, ["text"])
+"""Values of unsupported parameters that ask for what is done anyway."""
+
+
+class Choice(BaseModel):
+    """One of the replies."""
 
     index: int
     message: dict[str, Any]
-    finish_reason: str
+    finish_reason: Literal["stop", "length"]
     logprobs: None = None
 
 
@@ -135,9 +174,9 @@ class ChatOut(BaseModel):
     object: Literal["chat.completion"]
     created: int
     model: str
-    choices: list[Reranker]
+    choices: list[Choice]
     usage: dict[str, int]
-    listenwell: dict[str, Any]
+    listenwell: dict[str, Any] = Field(description="The fields of /api/reply, and warnings.")
 
 
 class ModelOut(BaseModel):
@@ -156,11 +195,40 @@ class ModelsOut(BaseModel):
     data: list[ModelOut]
 
 
-def own_sentences(text: str) -> tuple[list[str], int]:
-    """Of a system message the sentences about the listener itself, and how many others there are."""
+def split_system_message(text: str) -> tuple[list[str], list[str]]:
+    """The sentences in the first person (persona lines), and the others (an instruction)."""
     sentences = [part.strip() for part in _SENTENCE.split(text) if part.strip()]
-    own = [part for part in sentences if _FIRST_PERSON.match(part) and len(part) <= LINE]
-    return own, len(sentences) - len(own)
+    persona = [part for part in sentences if _FIRST_PERSON.match(part) and len(part) <= LINE]
+    return persona, [part for part in sentences if part not in persona]
+
+
+def truncated(text: str, limit: int, count: Callable[[str], int]) -> str:
+    """The beginning of a reply within a token limit: whole sentences, or else whole words.
+
+    A cut may change what a reply says, so it is filtered again and shortened until it passes.
+    """
+    if count(text) <= limit:
+        return text
+    for pattern in _ENDS:
+        ends = [match.end() for match in pattern.finditer(text)]
+        for end in reversed(ends[: bisect_right(ends, limit, key=lambda end: count(text[:end]))]):
+            if not faults(text[:end]):
+                return text[:end]
+    return ""
+
+
+def choices_of(reply: Reply, n: int) -> tuple[str, ...]:
+    """Up to n replies that may be shown, the best first; a text of the guard's own has no alternatives."""
+    others = [candidate.text for candidate in reply.candidates if candidate.text != reply.text]
+    if n == 1 or is_replaced(reply):
+        return (reply.text,)
+    allowed = [text for text in dict.fromkeys(others) if text.strip() and not faults(text)]
+    return (reply.text, *allowed)[:n]
+
+
+def is_replaced(reply: Reply) -> bool:
+    """Whether the text is the guard's own, such as the answer to a crisis, and no candidate."""
+    return reply.text not in [candidate.text for candidate in reply.candidates]
 
 
 def openai_routes(service: Service) -> APIRouter:
@@ -169,31 +237,36 @@ def openai_routes(service: Service) -> APIRouter:
 
     @router.get("/models", response_model=ModelsOut, responses=errors())
     async def models() -> Response:
-        """The models that can be named in a request."""
+        """List the models."""
         return Json({"object": "list", "data": [_model(name) for name in service.models.names]})
 
     @router.get("/models/{name}", response_model=ModelOut, responses=errors(404))
     async def model(name: Annotated[str, Path(max_length=100)]) -> Response:
-        """One model."""
+        """Describe one model."""
         return Json(_model(service.models.name_of(name)))
 
     @router.post(
         "/chat/completions",
         response_model=ChatOut,
         responses=errors(404, 502, 503)
-        | {200: {"content": {"text/event-stream": {}}, "description": "The reply; with stream, in pieces."}},
+        | {200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks."}},
     )
-    async def chat_completions(request: Request, asked: ChatIn) -> Response:
-        """A reply to a conversation, as OpenAI's clients ask for it."""
-        dialogue, notices = asked.dialogue()
-        seed = None if asked.seed is None else asked.seed % SEEDS
-        want = asked.want.factors() if asked.want else None
-        place = service.ask(asked.model, dialogue, want, seed, asked.candidates)
-        answer = _Answer(service, asked, dialogue, notices, place)
-        if asked.stream:
-            return Events(answer.events())
-        await answered(request, service.line, place)
-        return Json(await run_in_threadpool(answer.whole))
+    async def chat_completions(request: Request, body: ChatIn) -> Response:
+        """Reply to a conversation in OpenAI's format."""
+        warnings = body.warnings()
+        dialogue, instruction, notices = body.dialogue()
+        if instruction and service.follows_instructions(body.model):
+            dialogue = replace(dialogue, notes=((INSTRUCTION_NOTE, instruction),))
+        elif instruction:
+            warnings.append(NOT_FOLLOWED)
+        seed = None if body.seed is None else body.seed % SEEDS
+        target = body.target.factors() if body.target else None
+        ticket = service.ask(body.model, dialogue, target, seed, body.candidates, body.n or 1)
+        completion = _Completion(service, body, dialogue, (notices, warnings), ticket)
+        if body.stream:
+            return Events(completion.events())
+        await answered(request, service.queue, ticket)
+        return Json(await run_in_threadpool(completion.whole))
 
     return router
 
@@ -202,64 +275,96 @@ def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": _CREATED, "owned_by": "listenwell"}
 
 
-class _Answer:
+class _Completion:
     """One completion, whole or in chunks."""
 
     def __init__(
-        self, service: Service, asked: ChatIn, dialogue: Dialogue, notices: tuple[str, ...], place: Place
+        self,
+        service: Service,
+        body: ChatIn,
+        dialogue: Dialogue,
+        remarks: tuple[tuple[str, ...], list[str]],
+        ticket: Ticket,
     ) -> None:
-        self._service, self._asked, self._dialogue = service, asked, dialogue
-        self._notices, self._place = notices, place
+        self._service, self._body, self._dialogue, self._ticket = service, body, dialogue, ticket
+        self._notices, self._warnings = remarks
         self._head = {
             "id": f"chatcmpl-{secrets.token_hex(12)}",
             "created": int(time.time()),
-            "model": service.models.name_of(asked.model),
+            "model": service.models.name_of(body.model),
         }
 
     def whole(self) -> dict[str, Any]:
         """The completion at once."""
-        reply = finished(self._place)
-        message = {"role": "assistant", "content": reply.text}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        reply = finished(self._ticket)
+        choices = self._choices(reply)
         return self._head | {
             "object": "chat.completion",
-            "choices": [choice],
-            "usage": self._usage(reply),
-            "listenwell": self._known(reply),
+            "choices": [
+                {
+                    "index": index,
+                    "message": {"role": "assistant", "content": text},
+                    "finish_reason": reason,
+                    "logprobs": None,
+                }
+                for index, (text, reason) in enumerate(choices)
+            ],
+            "usage": self._usage(choices),
+            "listenwell": self._details(reply),
         }
 
     async def events(self) -> AsyncIterator[bytes]:
-        """The completion in chunks; while the reply is made, comments."""
-        yield self._chunk({"role": "assistant", "content": ""})
-        async for _ in until_answered(self._service.line, self._place, self._service.settings.heartbeat):
+        """The completion in chunks; comments until the reply is generated and guarded."""
+        yield self._chunk(0, {"role": "assistant", "content": ""})
+        async for _ in until_answered(self._service.queue, self._ticket, self._service.settings.heartbeat):
             yield KEEP_ALIVE
         try:
-            reply = finished(self._place)
-        except Exception as error:  # the status was sent: only the stream can tell
+            reply = finished(self._ticket)
+            choices = await run_in_threadpool(self._choices, reply)
+        except Exception as error:  # the status line was sent already
             yield sent_event(api_error_of(error).content())
             return
-        for piece in pieces(reply.text):
-            yield self._chunk({"content": piece})
-        yield self._chunk({}, "stop", {"listenwell": self._known(reply)})
-        if self._asked.stream_options and self._asked.stream_options.include_usage:
-            usage = await run_in_threadpool(self._usage, reply)
+        for index, (text, reason) in enumerate(choices):
+            if index:
+                yield self._chunk(index, {"role": "assistant", "content": ""})
+            for chunk in chunks(text):
+                yield self._chunk(index, {"content": chunk})
+            is_last = index == len(choices) - 1
+            yield self._chunk(index, {}, reason, {"listenwell": self._details(reply)} if is_last else {})
+        if self._body.stream_options and self._body.stream_options.include_usage:
+            usage = await run_in_threadpool(self._usage, choices)
             yield sent_event(self._head | {"object": _CHUNK, "choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
 
     def _chunk(
-        self, delta: dict[str, str], finish: str | None = None, more: dict[str, Any] | None = None
+        self,
+        index: int,
+        delta: dict[str, str],
+        reason: str | None = None,
+        extra: dict[str, Any] | None = None,
     ) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-        return sent_event(self._head | {"object": _CHUNK, "choices": [choice]} | (more or {}))
+        choice = {"index": index, "delta": delta, "finish_reason": reason, "logprobs": None}
+        return sent_event(self._head | {"object": _CHUNK, "choices": [choice]} | (extra or {}))
 
-    def _known(self, reply: Reply) -> dict[str, Any]:
-        known = reply.to_dict()
-        known["notices"] = [*self._notices, *reply.notices]
-        return known
+    def _choices(self, reply: Reply) -> list[tuple[str, str]]:
+        """Texts with their finish reasons."""
+        texts, limit = choices_of(reply, self._body.n or 1), self._body.limit
+        if limit is None or is_replaced(reply):
+            if limit is not None and self._count(reply.text) > limit:
+                self._warnings.append(NOT_TRUNCATED)
+            return [(text, "stop") for text in texts]
+        cuts = [truncated(text, limit, self._count) for text in texts]
+        return [(cut, "stop" if cut == text else "length") for cut, text in zip(cuts, texts, strict=True)]
 
-    def _usage(self, reply: Reply) -> dict[str, int]:
+    def _details(self, reply: Reply) -> dict[str, Any]:
+        return reply.to_dict() | {
+            "notices": [*self._notices, *reply.notices],
+            "warnings": self._warnings,
+        }
+
+    def _usage(self, choices: list[tuple[str, str]]) -> dict[str, int]:
         prompt = sum(self._count(turn.text) for turn in self._dialogue.turns)
-        completion = self._count(reply.text)
+        completion = sum(self._count(text) for text, _ in choices)
         return {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
@@ -267,17 +372,15 @@ class _Answer:
         }
 
     def _count(self, text: str) -> int:
-        """Tokens, by the model's own vocabulary where it has one, else words."""
-        return count_tokens(self._service.models, self._asked.model, text)
-
-
-_CHUNK = "chat.completion.chunk"
+        return count_tokens(self._service.models, self._body.model, text)
 
 
 def count_tokens(models: Models, model: str, text: str) -> int:
-    """How many tokens a text has for a model; words where it has no vocabulary."""
+    """The number of tokens of a text for a model; words if the model has no vocabulary here."""
     try:
-        runtime = getattr(getattr(models.get(model)[1], "generate", None), "runtime", None)
+        listener = models.get(model)[1]
     except ApiError:
-        runtime = None
+        listener = None
+    # A remote generator has no runtime here, so it is no part of the protocol.
+    runtime = getattr(listener.generate, "runtime", None) if isinstance(listener, Listener) else None
     return len(runtime.encode(text)) if runtime else len(text.split())

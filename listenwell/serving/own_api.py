@@ -1,4 +1,4 @@
-"""`/api`: listenwell's own endpoints, with everything a `Reply` knows."""
+"""`/api`: listenwell's own endpoints, with all fields of a `Reply`."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,7 +10,7 @@ from listenwell.dialogue import Dialogue
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
 from listenwell.serving.api_errors import Json, api_error_of
 from listenwell.serving.models import Models
-from listenwell.serving.request_queue import Place
+from listenwell.serving.request_queue import Ticket
 from listenwell.serving.schemas import (
     LINE,
     MOST_CHARACTERS,
@@ -29,83 +29,84 @@ from listenwell.serving.schemas import (
 )
 from listenwell.serving.service import Service, finished
 from listenwell.serving.settings import NOTICE, Settings, is_loopback
-from listenwell.serving.streaming import Events, answered, pieces, sent_event, until_answered
+from listenwell.serving.streaming import Events, answered, chunks, sent_event, until_answered
 from listenwell.version import __version__
 
 STREAMED: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/event-stream": {}},
         "description": (
-            "The reply. With stream: events `waiting` (how many are ahead), `text` (a piece of the reply), "
-            "`reply` (all of it, as without stream), or `error`."
+            "The reply. With stream: events `waiting` (requests ahead), `text` (a part of the reply), "
+            "`reply` (the whole response, as without stream), or `error`."
         ),
     }
 }
 
 
 def own_routes(service: Service) -> APIRouter:
-    """The endpoints that keep nothing."""
+    """The endpoints that store nothing."""
     router = APIRouter(prefix="/api", tags=["listenwell"])
 
     @router.post("/reply", response_model=ReplyOut, responses=errors(404, 502, 503) | STREAMED)
-    async def reply(request: Request, asked: ReplyIn) -> Response:
-        """Answer what was said, with what was heard, meant and could have been said; nothing is kept."""
-        place = service.ask(asked.model, asked.dialogue(), asked.wish(), asked.seed, asked.candidates)
-        if asked.stream:
-            return Events(_reply_events(service, place))
-        await answered(request, service.line, place)
-        return Json(finished(place).to_dict())
+    async def reply(request: Request, body: ReplyIn) -> Response:
+        """Reply to a message, with emotion, plan and candidates; nothing is stored."""
+        ticket = service.ask(body.model, body.dialogue(), body.target_factors(), body.seed, body.candidates)
+        if body.stream:
+            return Events(_reply_events(service, ticket))
+        await answered(request, service.queue, ticket)
+        return Json(finished(ticket).to_dict())
 
     @router.post("/annotate", response_model=AnnotateOut, responses=errors(503))
-    async def annotate(request: Request, asked: AnnotateIn) -> Response:
-        """Read what every turn of a dialogue feels and does, with calibrated probabilities."""
-        place = service.ask_readings(asked.dialogue(), asked.top)
-        await answered(request, service.line, place)
-        found: Dialogue = place.result.result()
-        return Json({"turns": [turn.to_dict() for turn in found.turns]})
+    async def annotate(request: Request, body: AnnotateIn) -> Response:
+        """Predict the emotion and the factors of every turn, with calibrated probabilities."""
+        ticket = service.ask_readings(body.dialogue(), body.top)
+        await answered(request, service.queue, ticket)
+        dialogue: Dialogue = ticket.result.result()
+        return Json({"turns": [turn.to_dict() for turn in dialogue.turns]})
 
     @router.post("/rank", response_model=RankOut, responses=errors(503))
-    async def rank(request: Request, asked: RankIn) -> Response:
-        """Put replies in order, the best first."""
-        place = service.ask_ranks(asked.dialogue(), asked.replies)
-        await answered(request, service.line, place)
-        name, scores = place.result.result()
-        order = sorted(range(len(scores)), key=lambda number: -scores[number])
+    async def rank(request: Request, body: RankIn) -> Response:
+        """Rank replies, the best first."""
+        ticket = service.ask_ranks(body.dialogue(), body.replies)
+        await answered(request, service.queue, ticket)
+        name, scores = ticket.result.result()
+        order = sorted(range(len(scores)), key=lambda index: -scores[index])
         ranked = [
-            {"text": asked.replies[number], "score": scores[number], "place": number} for number in order
+            {"text": body.replies[index], "score": scores[index], "index": index, "place": index}
+            for index in order
         ]
         return Json({"ranker": name, "replies": ranked})
 
     @router.get("/health", response_model=HealthOut, responses=errors())
     async def health() -> Response:
-        """Whether the model is ready, and how many wait for it."""
+        """Whether the model is ready, and the length of the queue."""
         return Json(_health(service))
 
     @router.get("/about", response_model=AboutOut, responses=errors())
     async def about() -> Response:
-        """What this is and what it is not, what is kept, and what can be asked for."""
+        """What this service is, what it stores, and which targets it accepts."""
         return Json(_about(service.settings, service.models))
 
     return router
 
 
-async def _reply_events(service: Service, place: Place) -> AsyncIterator[bytes]:
-    async for event in waiting_events(service, place):
+async def _reply_events(service: Service, ticket: Ticket) -> AsyncIterator[bytes]:
+    async for event in waiting_events(service, ticket):
         yield event
     try:
-        reply = finished(place)
-    except Exception as error:  # the status was sent: only the stream can tell
+        reply = finished(ticket)
+    except Exception as error:  # the status line was sent already
         yield sent_event(api_error_of(error).content(), "error")
         return
-    for piece in pieces(reply.text):
-        yield sent_event({"text": piece}, "text")
+    for chunk in chunks(reply.text):
+        yield sent_event({"text": chunk}, "text")
     yield sent_event(reply.to_dict(), "reply")
 
 
-async def waiting_events(service: Service, place: Place) -> AsyncIterator[bytes]:
-    """How many are ahead, at once and with every heartbeat, until there is an answer."""
-    yield sent_event({"ahead": service.line.ahead(place)}, "waiting")
-    async for ahead in until_answered(service.line, place, service.settings.heartbeat):
+async def waiting_events(service: Service, ticket: Ticket) -> AsyncIterator[bytes]:
+    """How many requests are ahead: at once, and with every heartbeat until there is a result."""
+    yield sent_event({"ahead": service.queue.ahead(ticket)}, "waiting")
+    async for ahead in until_answered(service.queue, ticket, service.settings.heartbeat):
         yield sent_event({"ahead": ahead}, "waiting")
 
 
@@ -120,8 +121,8 @@ def _health(service: Service) -> dict[str, Any]:
         "status": "loading" if state == "asleep" else state,
         "message": messages.get(state, f"The model {first} is being loaded. Try again in a moment."),
         "models": [{"name": name, "state": service.models.state(name)} for name in service.models.names],
-        "waiting": service.line.waiting,
-        "running": service.line.running,
+        "waiting": service.queue.waiting,
+        "running": service.queue.running,
         "version": __version__,
     }
 
@@ -154,6 +155,6 @@ def _about(settings: Settings, models: Models) -> dict[str, Any]:
 
 def _stored(settings: Settings) -> str:
     if settings.store is None:
-        return "Nothing you write is kept: when you close this page, it is gone."
+        return "Nothing you write is stored: it is gone when you close this page."
     where = "on this computer" if is_loopback(settings.host) else "on this server"
-    return f"What you write is kept {where}, for this browser only, until you delete it."
+    return f"What you write is stored {where}, for this browser only, until you delete it."

@@ -1,11 +1,11 @@
-"""The same ears, judges and safety around a speaker that is elsewhere."""
+"""A listener around a generator behind an OpenAI-compatible endpoint."""
 
 from listenwell.generators.remote import Remote
 from listenwell.listener import Listener
 
 
 def remote_listener(generate: Remote, country: str | None = None) -> Listener:
-    """A listener whose words come from an endpoint, with the shipped annotators, ranker and guard."""
+    """A listener with a remote generator and the shipped annotator, reranker and guard."""
     from listenwell.annotators.annotator import Annotator
     from listenwell.annotators.replies import REPLY_HEADS
     from listenwell.reranking.reranker import Reranker

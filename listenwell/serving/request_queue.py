@@ -1,7 +1,7 @@
-"""The line before the model: bounded, in order, and in batches of those who ask for the same.
+"""The request queue in front of the model: bounded, first in first out, with batches of requests of one kind.
 
-All but the work itself happens in the event loop, so that nothing needs a lock; the work is done by one
-thread, since one model uses all cores.
+Everything but the work itself runs in the event loop, so nothing needs a lock. One thread does the work,
+because one model uses all cores.
 """
 
 import asyncio
@@ -14,149 +14,150 @@ from typing import Any
 from listenwell.serving.api_errors import ApiError
 
 Work = Callable[[Hashable, Sequence[Any], int], Sequence[Any]]
-"""(what is asked for, the requests, how many want something) to a result or an exception for each."""
+"""(kind, requests, load) -> a result or an exception for each request; the load includes waiting ones."""
 _LONGEST_RETRY = 120.0
 
 
 @dataclass(eq=False)
-class Place:
-    """Somebody in the line."""
+class Ticket:
+    """A request in the queue."""
 
     kind: Hashable
-    """Requests of one kind are answered together."""
+    """Requests of one kind are processed as a batch."""
     request: Any
     result: "asyncio.Future[Any]"
     since: float = field(default_factory=time.monotonic)
     waited: float = 0.0
-    """Seconds in the line, once the work has begun."""
+    """Seconds in the queue; set when the work on it starts."""
     watchers: int = 1
-    """How many wait for the result."""
+    """How many clients wait for the result."""
 
 
-class Line:
+class RequestQueue:
     """Requests that wait for the model.
 
     Args:
-        work: answers several requests of one kind.
-        room: how many may wait.
-        batch: how many are answered together.
-        gather: seconds to wait for others before a batch that is not full.
+        work: processes several requests of one kind.
+        capacity: how many requests may wait.
+        batch_size: the largest batch.
+        batch_window: seconds to wait for further requests while a batch is not full.
     """
 
-    def __init__(self, work: Work, room: int, batch: int, gather: float = 0.0) -> None:
-        self._work, self.room, self._batch, self._gather = work, room, batch, gather
-        self._waiting: list[Place] = []
-        self._running: list[Place] = []
-        self._came = asyncio.Event()
+    def __init__(self, work: Work, capacity: int, batch_size: int, batch_window: float = 0.0) -> None:
+        self._work, self.capacity = work, capacity
+        self._batch_size, self._batch_window = batch_size, batch_window
+        self._waiting: list[Ticket] = []
+        self._running: list[Ticket] = []
+        self._has_arrivals = asyncio.Event()
         self._arrivals = 0
         self._seconds = 1.0
-        """Of a batch, a moving mean."""
+        """Moving average of the duration of a batch."""
         self._is_closing = False
         self._thread = ThreadPoolExecutor(1, "model")
         self._task: asyncio.Task[None] | None = None
 
     def open(self) -> None:
-        """Begin to work."""
+        """Start processing."""
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Finish what is running and waiting, then stop."""
+        """Process what is running and waiting, then stop."""
         self._is_closing = True
-        self._came.set()
+        self._has_arrivals.set()
         if self._task:
             await self._task
         self._thread.shutdown()
 
     @property
     def waiting(self) -> int:
-        """How many stand in the line."""
+        """How many requests wait."""
         return len(self._waiting)
 
     @property
     def running(self) -> int:
-        """How many are being answered."""
+        """How many requests are being processed."""
         return len(self._running)
 
-    def enter(self, kind: Hashable, request: Any) -> Place:  # noqa: ANN401
-        """Take a place; a full line refuses with 503."""
-        if len(self._waiting) >= self.room:
+    def enter(self, kind: Hashable, request: Any) -> Ticket:  # noqa: ANN401
+        """Queue a request; 503 if the queue is full."""
+        if len(self._waiting) >= self.capacity:
             raise ApiError(
                 503,
                 "queue_full",
-                "Too many people are waiting just now. Try again soon.",
+                "Too many requests are waiting. Try again in a moment.",
                 self._retry_after(),
             )
-        place = Place(kind, request, asyncio.get_running_loop().create_future())
-        self._waiting.append(place)
+        ticket = Ticket(kind, request, asyncio.get_running_loop().create_future())
+        self._waiting.append(ticket)
         self._arrivals += 1
-        self._came.set()
-        return place
+        self._has_arrivals.set()
+        return ticket
 
-    def leave(self, place: Place) -> bool:
-        """Give a place back; False where the work on it has begun, or somebody else waits for it too."""
-        place.watchers -= 1
-        if place.watchers > 0 or place not in self._waiting:
+    def leave(self, ticket: Ticket) -> bool:
+        """Withdraw a request; False if it is being processed already or another client waits for it too."""
+        ticket.watchers -= 1
+        if ticket.watchers > 0 or ticket not in self._waiting:
             return False
-        self._waiting.remove(place)
-        place.result.cancel()
+        self._waiting.remove(ticket)
+        ticket.result.cancel()
         return True
 
-    def ahead(self, place: Place) -> int:
-        """How many are before a place; 0 for one that is being answered."""
-        return self._waiting.index(place) if place in self._waiting else 0
+    def ahead(self, ticket: Ticket) -> int:
+        """How many requests are ahead of a ticket; 0 while it is being processed."""
+        return self._waiting.index(ticket) if ticket in self._waiting else 0
 
     def _retry_after(self) -> float:
-        batches = 1 + len(self._waiting) / self._batch
+        batches = 1 + len(self._waiting) / self._batch_size
         return min(_LONGEST_RETRY, batches * self._seconds)
 
     async def _run(self) -> None:
         while True:
-            await self._came.wait()
-            await self._gathered()
+            await self._has_arrivals.wait()
+            await self._wait_for_batch()
             batch = self._take()
             if batch:
-                await self._answer(batch)
+                await self._process(batch)
             elif self._is_closing:
                 return
             else:
-                self._came.clear()
+                self._has_arrivals.clear()
 
-    async def _gathered(self) -> None:
-        """Wait while others keep coming, for a moment: those who come together are answered together."""
-        end = time.monotonic() + 4 * self._gather
-        while 0 < len(self._waiting) < self._batch and not self._is_closing and time.monotonic() < end:
+    async def _wait_for_batch(self) -> None:
+        """Wait while requests keep arriving, for at most four batch windows."""
+        end = time.monotonic() + 4 * self._batch_window
+        while 0 < len(self._waiting) < self._batch_size and not self._is_closing and time.monotonic() < end:
             before = self._arrivals
-            await asyncio.sleep(self._gather)
+            await asyncio.sleep(self._batch_window)
             if self._arrivals == before:
                 return
 
-    def _take(self) -> list[Place]:
-        """The first in the line, and others of its kind."""
+    def _take(self) -> list[Ticket]:
+        """The first request and others of its kind."""
         if not self._waiting:
             return []
         kind = self._waiting[0].kind
-        taken = [place for place in self._waiting if place.kind == kind][: self._batch]
-        self._waiting = [place for place in self._waiting if place not in taken]
+        taken = [ticket for ticket in self._waiting if ticket.kind == kind][: self._batch_size]
+        self._waiting = [ticket for ticket in self._waiting if ticket not in taken]
         return taken
 
-    async def _answer(self, batch: list[Place]) -> None:
+    async def _process(self, batch: list[Ticket]) -> None:
         self._running = batch
-        begin = time.monotonic()
-        for place in batch:
-            place.waited = begin - place.since
+        started = time.monotonic()
+        for ticket in batch:
+            ticket.waited = started - ticket.since
         loop = asyncio.get_running_loop()
-        requests, load = [place.request for place in batch], len(batch) + len(self._waiting)
+        requests, load = [ticket.request for ticket in batch], len(batch) + len(self._waiting)
         try:
-            found = await loop.run_in_executor(self._thread, self._work, batch[0].kind, requests, load)
+            results = await loop.run_in_executor(self._thread, self._work, batch[0].kind, requests, load)
         except Exception as error:
-            found = [error] * len(batch)
-        self._seconds = 0.7 * self._seconds + 0.3 * (time.monotonic() - begin)
+            results = [error] * len(batch)
+        self._seconds = 0.7 * self._seconds + 0.3 * (time.monotonic() - started)
         self._running = []
-        for place, result in zip(batch, found, strict=True):
-            if place.result.done():  # its client went away
+        for ticket, result in zip(batch, results, strict=True):
+            if ticket.result.done():  # the client disconnected
                 continue
             if isinstance(result, Exception):
-                place.result.set_exception(result)
-                place.result.exception()  # nobody may be there to hear it
+                ticket.result.set_exception(result)
+                ticket.result.exception()  # retrieved, so that asyncio does not log it
             else:
-                place.result.set_result(result)
+                ticket.result.set_result(result)

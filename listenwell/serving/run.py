@@ -1,4 +1,4 @@
-"""Starting and stopping: the socket, the server, the first exchange, the browser."""
+"""Runs the server: socket, graceful shutdown, a first exchange, the browser."""
 
 import asyncio
 import socket
@@ -17,25 +17,25 @@ from listenwell.serving.settings import Settings
 
 FIRST_WORDS = "I finally got promoted today!"
 GRACE = 60
-"""Seconds in which what is running may finish after SIGTERM."""
+"""Seconds for requests in progress to finish after SIGTERM."""
 Say = Callable[[str], None]
 
 
 def serve(app: FastAPI, settings: Settings, say: Say, open_browser: bool = False) -> None:
-    """Serve until SIGTERM or Ctrl-C; what is running then is finished first.
+    """Serve until SIGTERM or Ctrl-C, then finish the requests in progress.
 
     Args:
         app: of `make_app`.
-        settings: the same.
-        say: shows a line to whoever started it.
-        open_browser: show the page, where there is a browser.
+        settings: those of the app.
+        say: prints a line.
+        open_browser: open the page in a browser, if there is one.
     """
     sock = bind(settings.host, settings.port)
     config = uvicorn.Config(
         app,
         log_config=None,
         log_level="warning",
-        access_log=False,  # ours says no more than it may
+        access_log=False,  # ours holds no user data
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=30,
@@ -50,7 +50,7 @@ def serve(app: FastAPI, settings: Settings, say: Say, open_browser: bool = False
 
 
 class Server(uvicorn.Server):
-    """Tells where it is as soon as it answers, and shows a first exchange when the model is ready."""
+    """Prints the address at once, and a first exchange when the model is ready."""
 
     def __init__(
         self, config: uvicorn.Config, service: Service, url: str, say: Say, open_browser: bool
@@ -58,22 +58,22 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._service, self._url, self._say, self._open_browser = service, url, say, open_browser
         self.failure: ListenwellError | None = None
-        """Why the first model could not be loaded: then there is nothing to serve."""
+        """The error of loading the first model; it ends the server."""
         self._greeting: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Start accepting requests."""
         await super().startup(sockets)
         if self.started:
-            self._say(f"listenwell is at {self._url} (Ctrl-C ends it). Waking the listener …")
+            self._say(f"listenwell is at {self._url} (Ctrl-C stops it). Loading the model …")
             self._greeting = asyncio.create_task(self._greet())
 
     async def _greet(self) -> None:
         try:
             await asyncio.wrap_future(self._service.models.start())
-            place = self._service.ask(None, Dialogue((Turn(SPEAKER, FIRST_WORDS),)))
-            await place.result
-            self._say(f"you › {FIRST_WORDS}\nlistener › {finished(place).text}")
+            ticket = self._service.ask(None, Dialogue((Turn(SPEAKER, FIRST_WORDS),)))
+            await ticket.result
+            self._say(f"you › {FIRST_WORDS}\nlistener › {finished(ticket).text}")
         except ListenwellError as error:
             self.failure, self.should_exit = error, True
             return
@@ -85,18 +85,18 @@ class Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens; an address that cannot be had is an error."""
+    """A listening socket; an address that is not available is an error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=512)
     except OSError as error:
         raise InputError(
             f"Cannot listen on {host} port {port}: {error.strerror or error}.",
-            "Another program may have it: give another with --port, or 0 for any that is free.",
+            "Another program may use it: choose another with --port, or 0 for any free one.",
         ) from None
 
 
 def address(host: str, sock: socket.socket) -> str:
-    """Where a browser on this computer finds it."""
+    """The URL for a browser on this computer."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{sock.getsockname()[1]}"

@@ -1,60 +1,61 @@
-"""What comes in and goes out, with its limits: the source of the OpenAPI page."""
+"""Request and response bodies with their limits: the source of the OpenAPI description."""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Persona, Turn
 from listenwell.generators.plans import wanted
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
 
 MOST_CHARACTERS = 20_000
-"""Of one turn; the listener would cut a longer one."""
+"""Characters of one turn; the listener would truncate a longer one."""
 MOST_TURNS = 200
-"""Before what is said."""
+"""Turns before the message."""
 MOST_LINES = 100
 """Sentences of a persona."""
 LINE = 500
-"""Characters of one of them."""
+"""Characters of such a sentence."""
 MOST_REPLIES = 100
-"""Ranked at once."""
+"""Replies per ranking request."""
 SEEDS = 2**31
 KEY = r"^[A-Za-z0-9_-]{8,64}$"
 
 
-def _said(text: str) -> str:
+def _not_blank(text: str) -> str:
     if not text or text.isspace():
         raise ValueError("the text is empty")
     return text
 
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_said)]
-Line = Annotated[str, StringConstraints(min_length=1, max_length=LINE), AfterValidator(_said)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=MOST_CHARACTERS), AfterValidator(_not_blank)]
+PersonaLine = Annotated[str, StringConstraints(min_length=1, max_length=LINE), AfterValidator(_not_blank)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=40)]
 PersonaLines = Annotated[
-    list[Line],
+    list[PersonaLine],
     Field(max_length=MOST_LINES, description="Sentences about the listener, in the first person."),
 ]
 ModelName = Annotated[
-    str | None, Field(max_length=100, description="One of /v1/models; the first of them otherwise.")
+    str | None, Field(max_length=100, description="One of /v1/models; the first by default.")
 ]
 Seed = Annotated[
-    int | None, Field(ge=0, lt=SEEDS, description="The same seed gives the same reply, asked alone.")
+    int | None,
+    Field(ge=0, lt=SEEDS, description="The same seed gives the same reply when no other request waits."),
 ]
 Candidates = Annotated[
     int | None,
     Field(
         ge=1,
         le=64,
-        description="Choose the reply from so many at most, and never from fewer because others wait.",
+        description="Generate at most this many candidates, whatever the load.",
     ),
 ]
 Key = Annotated[str | None, Field(pattern=KEY)]
-Stream = Annotated[bool, Field(description="Answer as server-sent events.")]
+Stream = Annotated[bool, Field(description="Respond with server-sent events.")]
 
 
 class In(BaseModel):
-    """A request: an unknown field is an error, so that a mistyped one never passes in silence."""
+    """A request body. Unknown fields are errors, so that no typo is ignored silently."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,75 +63,81 @@ class In(BaseModel):
 class TurnIn(In):
     """One utterance."""
 
-    speaker: Literal["speaker", "listener"] = Field(description="speaker is who is listened to.")
+    speaker: Literal["speaker", "listener"] = Field(description="speaker: the user. listener: the model.")
     text: Text
 
     def turn(self) -> Turn:
-        """As listenwell's own."""
+        """Convert to a `Turn`."""
         return Turn(self.speaker, self.text)
 
 
-class Want(In):
-    """What the reply must do; what is left out is decided as usual."""
+class Target(In):
+    """Factors that the reply must have; the planner decides the others."""
 
-    emotion: Label | None = Field(None, description=f"What the person feels: {', '.join(EMOTIONS)}.")
+    emotion: Label | None = Field(None, description=f"The user's emotion: {', '.join(EMOTIONS)}.")
     mechanisms: list[Label] | None = Field(
         None, max_length=3, description=f"Exactly these of {', '.join(MECHANISMS)}; an empty list for none."
     )
-    act: Label | None = Field(None, description=f"What it does: {', '.join(ACTS)}.", examples=["questioning"])
-    tone: Label | None = Field(None, description=f"What it expresses: {', '.join(TONES)}.")
+    act: Label | None = Field(
+        None, description=f"The dialogue act: {', '.join(ACTS)}.", examples=["questioning"]
+    )
+    tone: Label | None = Field(None, description=f"The expressed emotion: {', '.join(TONES)}.")
 
     def factors(self) -> Factors | None:
-        """As a plan; None where nothing is asked for. An unknown label is an error with the near ones."""
+        """The factors; None if there are none. An unknown label is an error that names similar ones."""
         if all(part is None for part in (self.emotion, self.mechanisms, self.act, self.tone)):
             return None
         return wanted(self.emotion, self.mechanisms, self.act, self.tone)
 
 
-class Steered(In):
-    """How to answer."""
+TargetField = Annotated[Target | None, Field(validation_alias=AliasChoices("target", "want"))]
+"""`want` is the name of earlier versions."""
 
-    want: Want | None = None
+
+class ReplyOptions(In):
+    """How to reply."""
+
+    target: TargetField = None
     seed: Seed = None
     model: ModelName = None
     candidates: Candidates = None
     stream: Stream = False
 
-    def wish(self) -> Factors | None:
-        """What the reply must do, if anything."""
-        return self.want.factors() if self.want else None
+    def target_factors(self) -> Factors | None:
+        """The factors that the reply must have, if any."""
+        return self.target.factors() if self.target else None
 
 
-class Talk(In):
-    """What was said, and what is known."""
+class DialogueIn(In):
+    """A message with its history and persona."""
 
-    text: Text = Field(description="What the person says.", examples=["I finally got promoted today!"])
-    history: list[TurnIn] = Field([], max_length=MOST_TURNS, description="The turns before, in order.")
+    text: Text = Field(description="The user's message.", examples=["I finally got promoted today!"])
+    history: list[TurnIn] = Field([], max_length=MOST_TURNS, description="The previous turns, in order.")
     persona: PersonaLines = []
 
     def dialogue(self) -> Dialogue:
-        """As listenwell's own."""
+        """Convert to a `Dialogue`."""
         turns = (*(turn.turn() for turn in self.history), Turn(SPEAKER, self.text))
         return Dialogue(turns, personas=personas(self.persona))
 
 
-class ReplyIn(Talk, Steered):
-    """One question to the listener; nothing of it is kept."""
+class ReplyIn(DialogueIn, ReplyOptions):
+    """A request for one reply; nothing is stored."""
 
 
 class AnnotateIn(In):
-    """A dialogue to be read."""
+    """A dialogue to annotate."""
 
     turns: list[TurnIn] = Field(min_length=1, max_length=MOST_TURNS)
-    top: int = Field(5, ge=1, le=41, description="How many labels of each head to give.")
+    top: int = Field(5, ge=1, le=41, description="How many labels to return per head.")
 
     def dialogue(self) -> Dialogue:
-        """As listenwell's own."""
+        """Convert to a `Dialogue`."""
         return Dialogue(tuple(turn.turn() for turn in self.turns))
 
 
-class RankIn(Talk):
-    """Replies to be put in order."""
+class RankIn(DialogueIn):
+    """Replies to rank."""
 
     replies: list[Text] = Field(min_length=1, max_length=MOST_REPLIES)
 
@@ -142,51 +149,51 @@ class ConversationIn(In):
     model: ModelName = None
     key: Key = Field(
         None,
-        description="Your own name for it: begun again under it after a lost connection, it is the same.",
+        description="Idempotency key: a repeated request returns the same conversation.",
     )
 
 
 class ConversationChange(In):
-    """What to change of a conversation; what is left out stays."""
+    """Changes to a conversation; omitted fields stay as they are."""
 
     persona: PersonaLines | None = None
     model: ModelName = None
 
 
-class MessageIn(Steered):
-    """What the person says in a conversation."""
+class MessageIn(ReplyOptions):
+    """A message of the user in a conversation."""
 
     text: Text
     key: Key = Field(
         None,
-        description="Your own name for this message: sent again after a lost connection, it is kept once.",
+        description="Idempotency key: a repeated message is stored once.",
     )
 
 
-class AgainIn(Steered):
-    """How to answer the last message again."""
+class AgainIn(ReplyOptions):
+    """How to reply to the last message again."""
 
     key: Key = Field(
         None,
-        description="Your own name for this reply: asked for again after a lost connection, it is the same.",
+        description="Idempotency key: a repeated request returns the same reply.",
     )
 
 
 class CurrentIn(In):
-    """Which of several replies the conversation goes on from."""
+    """Which of several replies the conversation continues from."""
 
     version: int = Field(ge=1, le=10_000)
 
 
 class ScoredOut(BaseModel):
-    """A label and how likely it is."""
+    """A label and its probability."""
 
     label: str
     probability: float | None
 
 
 class PlanOut(BaseModel):
-    """What a reply was meant to do; what was not decided is left out."""
+    """The planned factors of a reply; undecided ones are left out."""
 
     emotion: str | None = None
     mechanisms: list[str] | None = None
@@ -195,7 +202,7 @@ class PlanOut(BaseModel):
 
 
 class CandidateOut(BaseModel):
-    """Something the listener could have said."""
+    """A candidate reply."""
 
     text: str
     plan: PlanOut | None = None
@@ -203,31 +210,34 @@ class CandidateOut(BaseModel):
 
 
 class ReplyOut(BaseModel):
-    """A reply with everything the listener knows about why."""
+    """A reply with its emotion, plan, candidates, safety notes and timings."""
 
     reply: str
     model: str
     seed: int
-    emotion: list[ScoredOut] | None = Field(description="What it heard, the most likely first.")
-    plan: PlanOut | None = Field(description="What it meant to do.")
-    candidates: list[CandidateOut] = Field(description="What else it could have said, the best first.")
-    safety: dict[str, str] | None = Field(description="Why the reply was stopped or replaced, if it was.")
-    timings: dict[str, float | None] = Field(description="Seconds by part; queue is the wait before them.")
+    emotion: list[ScoredOut] | None = Field(
+        description="The user's predicted emotion, the most probable first."
+    )
+    plan: PlanOut | None = Field(description="The plan of the reply.")
+    candidates: list[CandidateOut] = Field(description="All candidates, the best first.")
+    safety: dict[str, str] | None = Field(description="The guard's notes.")
+    timings: dict[str, float | None] = Field(description="Seconds per stage; queue is the time in the queue.")
     notices: list[str] = []
 
 
 class KeptReplyOut(ReplyOut):
     """A reply of a conversation."""
 
-    want: PlanOut | None = Field(description="What it was asked to do, if anything.")
+    target: PlanOut | None = Field(description="The requested factors, if any.")
 
 
 class RankedOut(BaseModel):
-    """A reply in its order."""
+    """A ranked reply."""
 
     text: str
-    score: float | None = Field(description="The higher the better.")
-    place: int = Field(description="Its number in what was sent, from 0.")
+    score: float | None = Field(description="Higher is better.")
+    index: int = Field(description="Its index in the request, from 0.")
+    place: int = Field(description="The same as index; deprecated.")
 
 
 class RankOut(BaseModel):
@@ -238,7 +248,7 @@ class RankOut(BaseModel):
 
 
 class ReadingOut(BaseModel):
-    """What one annotator makes of a turn."""
+    """The prediction of one annotator head for a turn."""
 
     head: str
     scores: list[ScoredOut]
@@ -246,7 +256,7 @@ class ReadingOut(BaseModel):
 
 
 class TurnOut(BaseModel):
-    """A turn with what was read in it."""
+    """An annotated turn."""
 
     speaker: str
     text: str
@@ -255,18 +265,18 @@ class TurnOut(BaseModel):
 
 
 class AnnotateOut(BaseModel):
-    """The dialogue, read."""
+    """The annotated dialogue."""
 
     turns: list[TurnOut]
 
 
 class ExchangeOut(BaseModel):
-    """What was said and every reply to it."""
+    """A message and every reply to it."""
 
     number: int = Field(description="From 1.")
     said: str
     created: float = Field(description="Seconds since 1970.")
-    current: int | None = Field(description="The version that the conversation goes on from.")
+    current: int | None = Field(description="The version that the conversation continues from.")
     replies: list[KeptReplyOut] = Field(description="Version 1 first.")
 
 
@@ -279,7 +289,7 @@ class SummaryOut(BaseModel):
     created: float
     changed: float
     exchanges: int
-    begins: str = Field(description="Its first words.")
+    begins: str = Field(description="The beginning of its first message.")
 
 
 class SummariesOut(BaseModel):
@@ -300,7 +310,7 @@ class ConversationOut(BaseModel):
 
 
 class AnsweredOut(BaseModel):
-    """A reply that is kept."""
+    """A stored reply."""
 
     number: int = Field(description="Of the exchange, from 1.")
     version: int = Field(description="Of the reply, from 1.")
@@ -314,49 +324,47 @@ class DeletedOut(BaseModel):
 
 
 class ModelState(BaseModel):
-    """A model that may be chosen."""
+    """The state of a model."""
 
     name: str
     state: Literal["asleep", "loading", "ready", "failed"]
 
 
 class ModelAbout(BaseModel):
-    """What a model can do."""
+    """The abilities of a model."""
 
     name: str
-    plans: bool | None = Field(
-        description="Whether it makes plans, so that it can be steered; null until it is loaded."
-    )
+    plans: bool | None = Field(description="Whether it plans and can be steered; null until it is loaded.")
 
 
 class HealthOut(BaseModel):
-    """How the service is."""
+    """The state of the service."""
 
-    status: Literal["loading", "ready", "failed"] = Field(description="Of the first model.")
+    status: Literal["loading", "ready", "failed"] = Field(description="State of the first model.")
     message: str
     models: list[ModelState]
-    waiting: int = Field(description="Requests in the line.")
-    running: int = Field(description="Requests that are being answered.")
+    waiting: int = Field(description="Requests in the queue.")
+    running: int = Field(description="Requests being processed.")
     version: str
 
 
 class AboutOut(BaseModel):
-    """What a page needs to know."""
+    """What the web page needs to know."""
 
     name: str
     version: str
     notice: str
-    stored: str = Field(description="What is kept and where, in one sentence.")
+    stored: str = Field(description="What is stored and where, in one sentence.")
     is_stored: bool
     country: str | None
     needs_key: bool
-    models: list[ModelAbout] = Field(description="The first is used where none is named.")
-    labels: dict[str, list[str]] = Field(description="What can be asked for, by part of a plan.")
+    models: list[ModelAbout] = Field(description="The first is the default.")
+    labels: dict[str, list[str]] = Field(description="Labels of each factor of a target.")
     limits: dict[str, int]
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong."""
+    """The error."""
 
     message: str
     type: str
@@ -365,31 +373,31 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorOut(BaseModel):
-    """Every error has this shape."""
+    """The body of every error response."""
 
     error: ErrorDetail
 
 
 def personas(lines: list[str]) -> tuple[Persona, ...]:
-    """The listener's persona, if there is any."""
+    """The listener's persona, if it has lines."""
     return (Persona(LISTENER, tuple(lines)),) if lines else ()
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors an endpoint can answer with, for the OpenAPI page; those of every endpoint included."""
+    """The error responses of an endpoint for OpenAPI, with those that every endpoint has."""
     meaning = {
-        400: "The body is no JSON.",
+        400: "The body is not valid JSON, or asks for something that cannot be done.",
         401: "The API key is missing or wrong.",
-        404: "There is no such thing here.",
-        408: "The body took too long to arrive.",
-        409: "There is no room for more.",
+        404: "Not found.",
+        408: "Receiving the body timed out.",
+        409: "A limit is reached.",
         413: "The body is too large.",
-        421: "The service is called by a name it does not have.",
-        422: "A value cannot be used; the message says which and why.",
-        429: "Too many requests; Retry-After says when to come back.",
-        500: "Something went wrong here.",
-        502: "The endpoint behind this service failed.",
-        503: "The model is being loaded or the queue is full; Retry-After says when to come back.",
+        421: "The Host header names another host.",
+        422: "A value is invalid; the message says which and why.",
+        429: "Too many requests; see Retry-After.",
+        500: "Internal error.",
+        502: "The remote generator failed.",
+        503: "The model is loading or the queue is full; see Retry-After.",
     }
     every = (400, 401, 408, 413, 421, 422, 429, 500)
     return {

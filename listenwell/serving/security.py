@@ -1,4 +1,4 @@
-"""Who may call the service, and what a browser may do with its answers."""
+"""Authentication, visitor tokens and security headers."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""A page may use what this service serves and nothing else; no script or style stands in the markup."""
+"""Pages may load resources of this service only; inline scripts and styles are blocked."""
 HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -38,19 +38,19 @@ HEADERS = {
 }
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 OPEN = ("/", "/docs", "/openapi.json", "/api/health", "/api/about")
-"""Paths that need no key: they hold nothing of anybody's. So do files under /static/."""
+"""Paths that need no key, like /static/: they hold no user data."""
 VISITOR = "listenwell_visitor"
-"""The cookie with a visitor's token."""
+"""Name of the cookie with a visitor's token."""
 VISITOR_HEADER = "X-Listenwell-Visitor"
-"""The same for programs."""
+"""Header with the same token, for API clients."""
 _TOKEN_BYTES = 32
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-"""How 32 random bytes are spelled."""
+"""The format of `secrets.token_urlsafe(32)`."""
 _YEAR = 365 * 24 * 3600
 
 
 class SecureHeaders:
-    """Puts the headers on every answer; one that says nothing else is not kept by browsers."""
+    """Adds security headers to every response, and no-store unless it sets Cache-Control itself."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -69,15 +69,15 @@ class SecureHeaders:
 
 
 class AuthMiddleware:
-    """Lets in who has the key; without one, only requests that name this computer.
+    """Requires the API key; without a key, requires a Host header that names this computer.
 
-    Without the second, a page elsewhere could point its own name at 127.0.0.1 and talk to the service in a
-    visitor's browser (DNS rebinding).
+    The Host check prevents DNS rebinding: otherwise a foreign page could point its own name at 127.0.0.1 and
+    call the service from a visitor's browser.
 
     Args:
-        app: what is inside.
+        app: the application.
         api_key: None for none.
-        hosts: further names of this service.
+        hosts: further host names of this service.
     """
 
     def __init__(self, app: ASGIApp, api_key: str | None, hosts: tuple[str, ...] = ()) -> None:
@@ -85,7 +85,7 @@ class AuthMiddleware:
         self._hosts = LOCAL_NAMES | {host.lower() for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass a request on, or respond with 401 or 421."""
         api_error = self._api_error(scope) if scope["type"] == "http" else None
         if api_error:
             await api_error.response()(scope, receive, send)
@@ -98,52 +98,52 @@ class AuthMiddleware:
             if host_name(headers.get("host", "")) in self._hosts:
                 return None
             return ApiError(
-                421, "wrong_host", "This service does not go by that name. Start it with --allow-host NAME."
+                421, "wrong_host", "This is not a host name of this service. Allow it with --allow-host NAME."
             )
         if scope["path"] in OPEN or scope["path"].startswith("/static/"):
             return None
-        if is_key(given_key(headers), self._key):
+        if is_key(client_key(headers), self._key):
             return None
         return ApiError(401, "invalid_api_key", "Send the API key as: Authorization: Bearer KEY")
 
 
 def host_name(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """The host name of a Host header, without the port."""
     name = header.strip().lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"
     return name.partition(":")[0]
 
 
-def given_key(headers: Headers) -> str:
-    """The key a client sent, as OpenAI's clients do or in a header of its own; empty for none."""
+def client_key(headers: Headers) -> str:
+    """The key of the Authorization or X-API-Key header; empty for none."""
     kind, _, value = headers.get("authorization", "").partition(" ")
     return value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
 
 
-def is_key(given: str, key: str) -> bool:
-    """Whether two keys are the same, in a time that tells nothing of where they differ."""
-    return hmac.compare_digest(_digest(given), _digest(key))
+def is_key(sent: str, key: str) -> bool:
+    """Whether two keys are equal, compared in constant time."""
+    return hmac.compare_digest(_digest(sent), _digest(key))
 
 
 def new_visitor() -> str:
-    """A token that nobody guesses."""
+    """A random visitor token."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 def visitor_of(connection: HTTPConnection) -> str | None:
-    """The token that came with a request, in the header or the cookie; None for none or an odd one."""
+    """The token in a request's header or cookie; None if missing or malformed."""
     token = connection.headers.get(VISITOR_HEADER) or connection.cookies.get(VISITOR)
     return token if token and _TOKEN.fullmatch(token) else None
 
 
 def owner_of(token: str) -> str:
-    """What the store knows a visitor by: whoever reads it cannot act as one of them."""
+    """The hash by which the store identifies a visitor: reading the store reveals no token."""
     return _digest(token).hex()
 
 
 def remember(response: Response, token: str, is_encrypted: bool) -> None:
-    """Give a visitor their token, out of reach of scripts and of other sites."""
+    """Set a visitor's token as an HttpOnly, SameSite cookie and as a header."""
     response.set_cookie(VISITOR, token, _YEAR, secure=is_encrypted, httponly=True, samesite="strict")
     response.headers[VISITOR_HEADER] = token
 

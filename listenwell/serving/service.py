@@ -1,4 +1,4 @@
-"""What the endpoints share: the models, the line before them, and the store."""
+"""What the endpoints share: the models, the request queue in front of them, and the store."""
 
 import asyncio
 import math
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from listenwell.dialogue import Dialogue, Factors, Reply
 from listenwell.errors import InputError
-from listenwell.listener import Asked
+from listenwell.listener import Asked, Listener
 from listenwell.serving.api_errors import ApiError
-from listenwell.serving.batching import Answers, answer_all, each
-from listenwell.serving.load_shedding import load_shedding, proposed, share
+from listenwell.serving.batching import Answers, each, reply_to_all
+from listenwell.serving.load_shedding import candidate_count, shed_count, with_fewer_candidates
 from listenwell.serving.models import Models
-from listenwell.serving.request_queue import Line, Place
+from listenwell.serving.request_queue import RequestQueue, Ticket
 from listenwell.serving.schemas import SEEDS
 from listenwell.serving.settings import Settings
 from listenwell.serving.store import Store
@@ -28,14 +28,14 @@ REPLY, ANNOTATE, RANK = "reply", "annotate", "rank"
 
 
 def shipped_annotator() -> "Annotator":
-    """All heads."""
+    """The shipped annotator with all heads."""
     from listenwell.annotators.annotator import Annotator
 
     return Annotator.load()
 
 
 def shipped_ranker() -> "Ranker":
-    """The ranker that comes with listenwell."""
+    """The shipped ranker."""
     from listenwell.rankers.ranker import Ranker
 
     return Ranker.load()
@@ -46,9 +46,9 @@ class Service:
 
     Args:
         settings: of the service.
-        listener: a listener by its name; called in the background.
-        annotator: reads dialogues; called when it is first needed.
-        ranker: ranks replies; called when it is first needed.
+        listener: loads a listener by its name; called in a background thread.
+        annotator: loads the annotator; called on first use.
+        ranker: loads the ranker; called on first use.
     """
 
     def __init__(
@@ -61,75 +61,79 @@ class Service:
         self.settings = settings
         self.models = Models(settings.models, listener, settings.planning)
         self._make_annotator, self._make_ranker = annotator, ranker
-        self.line: Line
+        self.queue: RequestQueue
         self._store: Store | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.under_way: dict[tuple[str, int | str | None], tuple[Place, asyncio.Task[Any]]] = {}
-        """Replies that are being made, by conversation and what they answer: the number of an exchange that
-        is answered for the first time, or the client's name for a reply that is spoken again."""
+        self.under_way: dict[tuple[str, int | str | None], tuple[Ticket, asyncio.Task[Any]]] = {}
+        """Replies in progress, by conversation and either the number of the exchange (its first reply) or the
+        client's key (a further reply)."""
 
     async def open(self) -> None:
-        """Open the store and the line, and begin to load the first model."""
+        """Open the store and the queue, and start loading the first model."""
         limits = self.settings.limits
         if self.settings.store is not None:
             self._store = await asyncio.to_thread(Store.open, self.settings.store, limits)
-        self.line = Line(self._work, limits.queue, limits.batch, self.settings.gather)
-        self.line.open()
+        self.queue = RequestQueue(self._work, limits.queue, limits.batch, self.settings.batch_window)
+        self.queue.open()
         self.models.start()
 
     async def close(self) -> None:
-        """Finish what is under way, then let go."""
-        await self.line.close()
+        """Finish the requests in progress, then close the store."""
+        await self.queue.close()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._store is not None:
             self._store.close()
 
     @property
     def store(self) -> Store:
-        """Where conversations are kept; 404 where they are not."""
+        """The store; 404 if conversations are not stored."""
         if self._store is None:
             raise ApiError(
-                404, "not_stored", "This service keeps no conversations. Send the whole talk to /api/reply."
+                404,
+                "not_stored",
+                "This service stores no conversations. Send the whole conversation to /api/reply.",
             )
         return self._store
 
-    def ask(
+    def ask(  # noqa: PLR0913, PLR0917 - the fields of a request
         self,
         model: str | None,
         dialogue: Dialogue,
-        want: Factors | None = None,
+        target: Factors | None = None,
         seed: int | None = None,
         candidates: int | None = None,
-    ) -> Place:
-        """Take a place for a reply.
+        choices: int = 1,
+    ) -> Ticket:
+        """Queue a request for a reply.
 
         Args:
-            model: one of the models, the first without.
-            dialogue: ends with what is to be answered.
-            want: what the reply must do.
-            seed: a new one without.
-            candidates: choose from so many replies at most, however many wait; without, as `Settings.fewest`
-                says.
+            model: the name of a model; the first by default.
+            dialogue: ends with the message to reply to.
+            target: factors that the reply must have.
+            seed: random by default.
+            candidates: generate at most this many candidates, whatever the load; by default
+                `Settings.min_candidates` applies.
+            choices: load shedding leaves at least this many candidates.
         """
         name, listener = self.models.get(model)
-        if want is not None and listener.plan is None:
+        if target is not None and listener.plan is None:
             raise InputError(
-                f"The model {name} makes no plans, so none can be asked for.",
-                "Use another model, or leave the wish out.",
+                f"The model {name} does not plan, so it cannot be steered.",
+                "Use another model, or leave the target out.",
             )
         seed = secrets.randbelow(SEEDS) if seed is None else seed
-        return self.line.enter((REPLY, name, candidates), Asked(dialogue, want, seed))
+        return self.queue.enter((REPLY, name, candidates, choices), Asked(dialogue, target, seed))
 
-    def ask_readings(self, dialogue: Dialogue, top: int) -> Place:
-        """Take a place for a dialogue to be annotated."""
-        return self.line.enter((ANNOTATE, top), dialogue)
+    def ask_readings(self, dialogue: Dialogue, top: int) -> Ticket:
+        """Queue a dialogue for annotation."""
+        return self.queue.enter((ANNOTATE, top), dialogue)
 
-    def ask_ranks(self, dialogue: Dialogue, replies: Sequence[str]) -> Place:
-        """Take a place for replies to be ranked; the result is the ranker's name and a score for each."""
-        return self.line.enter((RANK,), (dialogue, tuple(replies)))
+    def ask_ranks(self, dialogue: Dialogue, replies: Sequence[str]) -> Ticket:
+        """Queue replies for ranking; the result is the ranker's name and a score for each."""
+        return self.queue.enter((RANK,), (dialogue, tuple(replies)))
 
-    def keep_going(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
-        """Do something whether or not its client stays; `close` waits for it."""
+    def in_background(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        """Run something even if its client disconnects; `close` waits for it."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -138,26 +142,38 @@ class Service:
     def _done(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # heard, so that asyncio does not write it to the log
+            task.exception()  # retrieved, so that asyncio does not log it
 
     def _work(self, kind: Hashable, requests: Sequence[Any], load: int) -> Sequence[Any]:
-        """Answer requests of one kind; in the thread of the line."""
+        """Process requests of one kind, in the queue's thread."""
         assert isinstance(kind, tuple)
         if kind[0] == REPLY:
-            listener = self.models.get(kind[1])[1]
-            return answer_all(load_shedding(listener, kind[2] or self._share(listener, load)), requests)
+            _, name, candidates, choices = kind
+            listener = self.models.get(name)[1]
+            count = candidates or max(self._shed_count(listener, load), choices)
+            return reply_to_all(with_fewer_candidates(listener, count), requests)
         if kind[0] == ANNOTATE:
             top = kind[1]
             return each(
                 requests,
-                lambda many: list(self._annotator.annotate_all(many, top)),
-                lambda one: self._annotator.annotate(one, top),
+                lambda dialogues: list(self._annotator.annotate_all(dialogues, top)),
+                lambda dialogue: self._annotator.annotate(dialogue, top),
             )
-        return each(requests, None, lambda one: (self._ranker.name, self._ranker.scores(*one).tolist()))
+        return each(
+            requests, None, lambda request: (self._ranker.name, self._ranker.scores(*request).tolist())
+        )
 
-    def _share(self, listener: Answers, load: int) -> int:
-        own, fewest = proposed(listener), self.settings.fewest
-        return own if fewest is None else share(own, load, fewest)
+    def _shed_count(self, listener: Answers, load: int) -> int:
+        own, minimum = candidate_count(listener), self.settings.min_candidates
+        return own if minimum is None else shed_count(own, load, minimum)
+
+    def follows_instructions(self, model: str | None) -> bool:
+        """Whether a model's generator follows free-text instructions."""
+        from listenwell.generators.prompted import Prompted
+        from listenwell.generators.remote import Remote
+
+        listener = self.models.get(model)[1]
+        return isinstance(listener, Listener) and type(listener.generate) in (Prompted, Remote)
 
     @cached_property
     def _annotator(self) -> "Annotator":
@@ -168,12 +184,15 @@ class Service:
         return self._make_ranker()
 
 
-def finished(place: Place) -> Reply:
-    """The reply of a place, with the time in the line; scores that JSON cannot hold are left out."""
-    reply: Reply = place.result.result()
+def finished(ticket: Ticket) -> Reply:
+    """The reply of a ticket, with its time in the queue; without scores that JSON cannot represent."""
+    reply: Reply = ticket.result.result()
     candidates = tuple(
-        replace(one, scores={name: score for name, score in one.scores.items() if math.isfinite(score)})
-        for one in reply.candidates
+        replace(
+            candidate,
+            scores=tuple((name, score) for name, score in candidate.scores if math.isfinite(score)),
+        )
+        for candidate in reply.candidates
     )
-    timings = {**reply.timings, "queue": round(place.waited, 4)}
+    timings = (*reply.timings, ("queue", round(ticket.waited, 4)))
     return replace(reply, candidates=candidates, timings=timings)

@@ -1,4 +1,4 @@
-"""What a service is told when it starts; nothing is configured elsewhere."""
+"""The settings of a service; nothing is configured elsewhere."""
 
 import ipaddress
 from dataclasses import dataclass, field
@@ -8,59 +8,58 @@ from listenwell.errors import InputError
 from listenwell.generators import DEFAULT
 
 SHORTEST_KEY = 16
-"""Characters of the shortest API key: a shorter one can be guessed."""
-NOTICE = "This is a program that listens: no human, no therapist, and no replacement for help from people."
+"""Minimum length of an API key; a shorter one can be guessed."""
+NOTICE = "This is a computer program, not a human or a therapist, and no replacement for help from people."
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one request, one visitor and all together may ask for."""
+    """Limits per request, per visitor and for the whole service."""
 
     body_bytes: int = 512 * 1024
     body_seconds: float = 30.0
-    """How long a request's body may take to arrive."""
+    """Timeout for receiving a request body."""
     conversations: int = 500
-    """Kept for one visitor."""
+    """Stored conversations per visitor."""
     exchanges: int = 1000
-    """In one conversation."""
+    """Exchanges per conversation."""
     versions: int = 50
-    """Of one reply, spoken again."""
+    """Replies per exchange."""
     requests_a_minute: int = 240
-    """From one client; 0 for no limit."""
+    """Requests per minute and client; 0 for no limit."""
     queue: int = 64
-    """Requests that may wait for the model."""
+    """Capacity of the request queue."""
     batch: int = 8
-    """Requests that are answered together."""
+    """Largest batch."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One service. Binding beyond this computer without an API key is an error."""
+    """Settings of one service. Binding to a public address without an API key is an error."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     """0 for any that is free."""
     models: tuple[str, ...] = (DEFAULT,)
-    """Names of models that visitors may choose from; the first is used where none is named."""
+    """Names of the models that clients may select; the first is the default."""
     planning: tuple[str, ...] | None = None
-    """Those of them that make plans and can be steered; None where that shows when they are loaded."""
+    """The models that plan and can be steered; None if that is known only after loading."""
     api_key: str | None = field(default=None, repr=False)
     store: str | None = None
-    """Where conversations are kept: a URL of SQLite or PostgreSQL; None keeps none."""
+    """URL of the SQLite or PostgreSQL database for conversations; None stores nothing."""
     country: str | None = None
-    """Whose help lines are shown: two letters, such as NZ."""
+    """Country of the help lines, as two letters such as NZ."""
     origins: tuple[str, ...] = ()
-    """Other sites whose pages may call this service; none by default."""
+    """Origins that may call this service from a browser (CORS)."""
     hosts: tuple[str, ...] = ()
-    """Further names this service is called by, such as a reverse proxy's."""
+    """Further host names of this service, such as that of a reverse proxy."""
     heartbeat: float = 5.0
-    """Seconds between signs of life while a reply is made."""
-    gather: float = 0.02
-    """Seconds that a request waits for others to be answered with."""
-    fewest: int | None = 1
-    """While several people wait, each reply is chosen from fewer, so that all are answered sooner: from so
-    many at least. Of one there is no choice, and where it is filtered, a safe sentence is said. None: always
-    from all."""
+    """Seconds between keep-alive events of a stream."""
+    batch_window: float = 0.02
+    """Seconds that a request waits for others to form a batch."""
+    min_candidates: int | None = 1
+    """Load shedding: under load, fewer candidates are generated per reply, but at least this many. None turns
+    load shedding off."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -68,8 +67,8 @@ class Settings:
             raise InputError("The service has no model.", "Name at least one.")
         if len(set(self.models)) != len(self.models):
             raise InputError("A model is named twice.", "Name each once.")
-        if self.fewest is not None and self.fewest < 1:
-            raise InputError(f"fewest is {self.fewest}.", "Give 1 or more.")
+        if self.min_candidates is not None and self.min_candidates < 1:
+            raise InputError(f"min_candidates is {self.min_candidates}.", "Give 1 or more.")
         if not 0 <= self.port <= 65535:
             raise InputError(f"The port is {self.port}.", "Give 1 to 65535, or 0 for any that is free.")
         if self.api_key is not None and (len(self.api_key) < SHORTEST_KEY or not _is_plain(self.api_key)):
@@ -79,13 +78,13 @@ class Settings:
             )
         if self.api_key is None and not is_loopback(self.host):
             raise InputError(
-                f"Everyone who reaches {self.host} could use this service: it has no API key.",
+                f"Anyone who can reach {self.host} could use this service: it has no API key.",
                 "Give one with --api-key or LISTENWELL_API_KEY, or bind to 127.0.0.1.",
             )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this computer reaches an address; a name other than localhost counts as no."""
+    """Whether an address is reachable from this computer only; of names only localhost counts."""
     if host == "localhost":
         return True
     try:
@@ -95,7 +94,7 @@ def is_loopback(host: str) -> bool:
 
 
 def default_store() -> str:
-    """The URL of the file where conversations are kept unless another place is named."""
+    """URL of the default SQLite file."""
     import platformdirs
 
     return f"sqlite:///{Path(platformdirs.user_data_dir('listenwell')) / 'conversations.sqlite'}"

@@ -1,6 +1,6 @@
-"""Conversations that are kept: each visitor's own, found by tokens that nobody guesses.
+"""The store of conversations; each visitor sees their own only.
 
-Every method is one transaction; when it returns, what it wrote is on the disk.
+Every method is one transaction; when it returns, its changes are on disk.
 """
 
 import json
@@ -21,15 +21,15 @@ from listenwell.serving.database import open_database
 from listenwell.serving.settings import Limits
 
 BEGINS = 80
-"""Characters of a conversation's first words that a list shows."""
+"""Characters of the first message in a list of conversations."""
 
 
 class Store:
-    """The conversations of all visitors; `visitor` is what `security.owner_of` makes of a token.
+    """The conversations of all visitors; `visitor` is the hash that `security.owner_of` computes of a token.
 
     Args:
-        engine: a database that is migrated.
-        limits: how much a visitor may keep.
+        engine: a migrated database.
+        limits: per visitor.
     """
 
     def __init__(self, engine: Engine, limits: Limits | None = None) -> None:
@@ -38,26 +38,26 @@ class Store:
 
     @classmethod
     def open(cls, url: str, limits: Limits | None = None) -> "Store":
-        """By the URL of SQLite or PostgreSQL."""
+        """Open the SQLite or PostgreSQL database of a URL."""
         return cls(open_database(url), limits)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._engine.dispose()
 
     def create(
         self, visitor: str, model: str | None, persona: Sequence[str], name: str | None = None
     ) -> Conversation:
-        """A new conversation; where the visitor has one of the client's name, that one."""
+        """Create a conversation, or return the visitor's conversation with this client key."""
         now = time.time()
-        made = Conversation(secrets.token_urlsafe(16), model, tuple(persona), now, now)
+        conversation = Conversation(secrets.token_urlsafe(16), model, tuple(persona), now, now)
         with self._engine.begin() as connection:
             if name is not None:
                 self._lock(connection, visitor)
                 statement = "SELECT id FROM conversations WHERE visitor = :visitor AND name = :name"
                 if known := _rows(connection, statement, visitor=visitor, name=name):
                     return _read(connection, visitor, known[0]["id"])
-            count = _one(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
+            count = _scalar(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
             if count >= self._limits.conversations:
                 raise ApiError(
                     409,
@@ -68,17 +68,17 @@ class Store:
                 connection,
                 "INSERT INTO conversations (id, visitor, name, model, persona, created, changed) "
                 "VALUES (:id, :visitor, :name, :model, :persona, :now, :now)",
-                id=made.id,
+                id=conversation.id,
                 visitor=visitor,
                 name=name,
                 model=model,
                 persona=dumps(list(persona)),
                 now=now,
             )
-        return made
+        return conversation
 
     def listed(self, visitor: str) -> list[tuple[Conversation, int, str]]:
-        """A visitor's conversations, the latest first, without their turns: how many, and the first words."""
+        """A visitor's conversations, the latest first: each without exchanges, their count, its beginning."""
         with self._engine.connect() as connection:
             rows = _rows(
                 connection,
@@ -93,7 +93,7 @@ class Store:
         ]
 
     def get(self, visitor: str, id: str) -> Conversation:
-        """A conversation with all that was said; 404 for one that is not theirs."""
+        """A conversation with its exchanges; 404 if it is not the visitor's."""
         with self._engine.connect() as connection:
             return _read(connection, visitor, id)
 
@@ -110,7 +110,7 @@ class Store:
     def change(
         self, visitor: str, id: str, persona: Sequence[str] | None = None, model: str | None = None
     ) -> Conversation:
-        """Another persona or model from now on; None leaves it as it is."""
+        """Set another persona or model; None keeps the current one."""
         with self._engine.begin() as connection:
             _own(connection, visitor, id)
             if persona is not None:
@@ -122,28 +122,28 @@ class Store:
             return _read(connection, visitor, id)
 
     def delete(self, visitor: str, id: str) -> None:
-        """Forget a conversation; 404 for one that is not theirs."""
+        """Delete a conversation; 404 if it is not the visitor's."""
         with self._engine.begin() as connection:
             _own(connection, visitor, id)
             _run(connection, "DELETE FROM conversations WHERE id = :id", id=id)
         self._wipe()
 
     def delete_all(self, visitor: str) -> int:
-        """Forget a visitor; returns how many conversations they had."""
+        """Delete all conversations of a visitor and return their number."""
         with self._engine.begin() as connection:
-            count = _one(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
+            count = _scalar(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
             _run(connection, "DELETE FROM conversations WHERE visitor = :v", v=visitor)
         self._wipe()
         return int(count)
 
-    def say(self, visitor: str, id: str, said: str, name: str | None = None) -> int:
-        """Keep what was said, as a new exchange; returns its number.
+    def add_message(self, visitor: str, id: str, message: str, name: str | None = None) -> int:
+        """Store a message as a new exchange and return its number.
 
         Args:
-            visitor: whose.
+            visitor: the owner of the conversation.
             id: of the conversation.
-            said: the words.
-            name: the client's own name for them; of words kept under it before, the number is returned.
+            message: the text.
+            name: the client's key; a message stored under it before is not stored again.
         """
         with self._engine.begin() as connection:
             _own(connection, visitor, id, lock=not self.is_file)
@@ -155,11 +155,11 @@ class Store:
             )
             if name is not None and known:
                 return int(known[0]["number"])
-            last = _one(
+            last = _scalar(
                 connection, "SELECT COALESCE(MAX(number), 0) FROM exchanges WHERE conversation = :id", id=id
             )
             if last >= self._limits.exchanges:
-                raise ApiError(409, "conversation_full", "This conversation is full. Begin a new one.")
+                raise ApiError(409, "conversation_full", "This conversation is full. Start a new one.")
             _run(
                 connection,
                 "INSERT INTO exchanges (conversation, number, name, said, created) "
@@ -167,24 +167,24 @@ class Store:
                 id=id,
                 number=last + 1,
                 name=name,
-                said=dumps(said),
+                said=dumps(message),
                 now=time.time(),
             )
             _touch(connection, id)
             return int(last) + 1
 
-    def add_reply(self, visitor: str, id: str, number: int, made: Version) -> int:
-        """Keep a reply to an exchange, which goes on from it; returns its version.
+    def add_reply(self, visitor: str, id: str, number: int, added: Version) -> int:
+        """Store a reply, make it the current one of its exchange, and return its version number.
 
-        Of a reply that was kept under the client's name for it before, that one's is returned.
+        A reply that was stored under the same client key before is not stored again.
         """
         with self._engine.begin() as connection:
             _own(connection, visitor, id, lock=not self.is_file)
             statement = "SELECT version FROM replies WHERE conversation = :id AND name = :name"
-            known = _rows(connection, statement, id=id, name=made.name)
-            if made.name is not None and known:
+            known = _rows(connection, statement, id=id, name=added.name)
+            if added.name is not None and known:
                 return int(known[0]["version"])
-            last = _one(
+            last = _scalar(
                 connection,
                 "SELECT COALESCE(MAX(version), 0) FROM replies WHERE conversation = :id AND number = :number",
                 id=id,
@@ -192,7 +192,7 @@ class Store:
             )
             if last >= self._limits.versions:
                 raise ApiError(
-                    409, "too_many_versions", f"This was answered {last} times. Say something new."
+                    409, "too_many_versions", f"This message has {last} replies already. Send a new message."
                 )
             try:
                 _run(
@@ -202,25 +202,25 @@ class Store:
                     id=id,
                     number=number,
                     version=last + 1,
-                    name=made.name,
-                    want=made.want.to_json() if made.want else None,
-                    reply=dumps(made.reply.to_dict()),
+                    name=added.name,
+                    want=added.target.to_json() if added.target else None,
+                    reply=dumps(added.reply.to_dict()),
                     now=time.time(),
                 )
             except IntegrityError:
                 raise _unknown() from None
-            self._choose(connection, id, number, int(last) + 1)
+            self._set_current(connection, id, number, int(last) + 1)
             return int(last) + 1
 
-    def choose(self, visitor: str, id: str, number: int, version: int) -> Conversation:
-        """Go on from another of the replies."""
+    def set_current(self, visitor: str, id: str, number: int, version: int) -> Conversation:
+        """Continue from another reply."""
         with self._engine.begin() as connection:
             _own(connection, visitor, id)
-            self._choose(connection, id, number, version)
+            self._set_current(connection, id, number, version)
             return _read(connection, visitor, id)
 
-    def _choose(self, connection: Connection, id: str, number: int, version: int) -> None:
-        found = _one(
+    def _set_current(self, connection: Connection, id: str, number: int, version: int) -> None:
+        count = _scalar(
             connection,
             "SELECT COUNT(*) FROM replies "
             "WHERE conversation = :id AND number = :number AND version = :version",
@@ -228,7 +228,7 @@ class Store:
             number=number,
             version=version,
         )
-        if not found:
+        if not count:
             raise _unknown()
         _run(
             connection,
@@ -240,12 +240,12 @@ class Store:
         _touch(connection, id)
 
     def _lock(self, connection: Connection, visitor: str) -> None:
-        """Let a visitor's other requests for a new conversation wait; SQLite has one writer anyway."""
+        """Serialize a visitor's requests for a new conversation; SQLite has one writer anyway."""
         if not self.is_file:
             _run(connection, "SELECT pg_advisory_xact_lock(hashtextextended(:visitor, 0))", visitor=visitor)
 
     def _wipe(self) -> None:
-        """Leave nothing of what was deleted in SQLite's log."""
+        """Remove deleted text from SQLite's write-ahead log."""
         if self.is_file:
             connection = self._engine.raw_connection()
             try:
@@ -255,11 +255,11 @@ class Store:
 
 
 def _unknown() -> ApiError:
-    return ApiError(404, "not_found", "There is no such conversation, or no such part of it.")
+    return ApiError(404, "not_found", "There is no such conversation, exchange or reply.")
 
 
 def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> Mapping[str, Any]:
-    """The conversation's row; with a lock, others who write to it wait (SQLite has one writer anyway)."""
+    """The conversation's row; with a lock, other writers wait (SQLite has one writer anyway)."""
     statement = "SELECT * FROM conversations WHERE id = :id AND visitor = :visitor"
     rows = _rows(connection, f"{statement} FOR UPDATE" if lock else statement, id=id, visitor=visitor)
     if not rows:
@@ -268,13 +268,13 @@ def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> M
 
 
 def _read(connection: Connection, visitor: str, id: str) -> Conversation:
-    found = _conversation(_own(connection, visitor, id))
+    conversation = _conversation(_own(connection, visitor, id))
     versions: dict[int, list[Version]] = {}
     for row in _rows(
         connection, "SELECT * FROM replies WHERE conversation = :id ORDER BY number, version", id=id
     ):
-        want = Factors.from_json(row["want"]) if row["want"] else None
-        version = Version(Reply.from_json(row["reply"]), want, row["name"])
+        target = Factors.from_json(row["want"]) if row["want"] else None
+        version = Version(Reply.from_json(row["reply"]), target, row["name"])
         versions.setdefault(row["number"], []).append(version)
     exchanges = tuple(
         Exchange(
@@ -288,7 +288,7 @@ def _read(connection: Connection, visitor: str, id: str) -> Conversation:
             connection, "SELECT * FROM exchanges WHERE conversation = :id ORDER BY number", id=id
         )
     )
-    return replace(found, exchanges=exchanges)
+    return replace(conversation, exchanges=exchanges)
 
 
 def _conversation(row: Mapping[str, Any]) -> Conversation:
@@ -308,5 +308,5 @@ def _rows(connection: Connection, statement: str, **values: object) -> list[dict
     return [dict(row) for row in connection.execute(text(statement), values).mappings()]
 
 
-def _one(connection: Connection, statement: str, **values: object) -> Any:  # noqa: ANN401
+def _scalar(connection: Connection, statement: str, **values: object) -> Any:  # noqa: ANN401
     return connection.execute(text(statement), values).scalar_one()

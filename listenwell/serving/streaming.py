@@ -1,6 +1,6 @@
-"""Waiting for an answer with a client at the other end, and telling it piece by piece.
+"""Server-sent events, and waiting for a result while the client may disconnect.
 
-A reply is chosen and guarded before any of it is said, so its pieces come together at the end; until then
+A reply is reranked and guarded before any of it is sent, so all text events come at the end; until then
 comments keep the connection alive.
 """
 
@@ -14,15 +14,15 @@ from fastapi.responses import StreamingResponse
 
 from listenwell.serialization import dumps
 from listenwell.serving.api_errors import GONE, ApiError, finite
-from listenwell.serving.request_queue import Line, Place
+from listenwell.serving.request_queue import RequestQueue, Ticket
 
 KEEP_ALIVE = b": waiting\n\n"
-"""A comment of server-sent events: clients pass it over."""
+"""A comment of server-sent events; clients ignore it."""
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
 class Events(StreamingResponse):
-    """Server-sent events; nothing on the way may hold them back."""
+    """A stream of server-sent events that proxies do not buffer."""
 
     media_type = "text/event-stream"
 
@@ -31,40 +31,40 @@ class Events(StreamingResponse):
 
 
 def sent_event(data: Any, name: str | None = None) -> bytes:  # noqa: ANN401
-    """One event; JSON has no line breaks, so no text can end it or begin another."""
+    """One event; its JSON holds no line breaks, so no text can forge another event."""
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {dumps(finite(data))}\n\n".encode()
 
 
-def pieces(text: str) -> list[str]:
-    """A text word by word; joined, they are the text."""
+def chunks(text: str) -> list[str]:
+    """Split a text into words with their blanks; joined, they are the text."""
     return _PIECE.findall(text)
 
 
-async def gone(request: Request) -> None:
-    """Return when the client has gone away."""
+async def disconnected(request: Request) -> None:
+    """Return when the client has disconnected."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-async def answered(request: Request, line: Line, place: Place) -> None:
-    """Wait for a result; a client that goes away gives its place back, and is refused with 499."""
-    leaving = asyncio.ensure_future(gone(request))
+async def answered(request: Request, queue: RequestQueue, ticket: Ticket) -> None:
+    """Wait for a result; if the client disconnects, its ticket is withdrawn (499)."""
+    leaving = asyncio.ensure_future(disconnected(request))
     try:
-        await asyncio.wait({leaving, place.result}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({leaving, ticket.result}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         leaving.cancel()
-        line.leave(place)
-    if not place.result.done() or place.result.cancelled():
-        raise ApiError(GONE, "gone", "The client went away.")
+        queue.leave(ticket)
+    if not ticket.result.done() or ticket.result.cancelled():
+        raise ApiError(GONE, "gone", "The client disconnected.")
 
 
-async def until_answered(line: Line, place: Place, heartbeat: float) -> AsyncIterator[int]:
-    """How many are ahead, again and again, until there is a result; if nobody listens, the place is free."""
+async def until_answered(queue: RequestQueue, ticket: Ticket, heartbeat: float) -> AsyncIterator[int]:
+    """Yield the number of requests ahead with every heartbeat, until there is a result or it is closed."""
     try:
-        while not place.result.done():
-            await asyncio.wait({place.result}, timeout=heartbeat)
-            if not place.result.done():
-                yield line.ahead(place)
+        while not ticket.result.done():
+            await asyncio.wait({ticket.result}, timeout=heartbeat)
+            if not ticket.result.done():
+                yield queue.ahead(ticket)
     finally:
-        line.leave(place)
+        queue.leave(ticket)

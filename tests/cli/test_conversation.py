@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from listenwell.cli.conversation import Talk
-from listenwell.cli.terminal_chat import COMMANDS, completions, in_words, obey
+from listenwell.cli.conversation import Conversation
+from listenwell.cli.terminal_chat import COMMANDS, completions, describe_plan, run_command
 from listenwell.dialogue import Candidate, Dialogue, Factors, Reply, Scored
 from listenwell.errors import InputError
 
@@ -35,89 +35,91 @@ class Parrot:
 
 
 @pytest.fixture
-def talk():
-    return Talk(Parrot(), (), 5, None)
+def conversation():
+    return Conversation(Parrot(), (), 5, None)
 
 
-def test_another_reply_takes_the_place_of_the_last(talk, capsys):
-    obey(talk, "/again", "")
-    assert "Say something first" in capsys.readouterr().out
-    talk.say("hello", stream=False)
-    talk.say("my dog died", stream=False)
-    obey(talk, "/again", "")
-    obey(talk, "/again", "")
-    assert [turn.text for turn in talk.dialogue.turns] == [
+def test_another_reply_takes_the_place_of_the_last(conversation, capsys):
+    run_command(conversation, "/again", "")
+    assert "Write a message first" in capsys.readouterr().out
+    conversation.say("hello", stream=False)
+    conversation.say("my dog died", stream=False)
+    run_command(conversation, "/again", "")
+    run_command(conversation, "/again", "")
+    assert [turn.text for turn in conversation.dialogue.turns] == [
         "hello",
         "You said hello (5)",
         "my dog died",
         "You said my dog died (7)",  # another seed each time
     ]
-    talk.say("more", stream=False)
-    assert talk.listener.asked[-1][4] == 5
-    one = Talk(Parrot(), (), 5, None)
+    conversation.say("more", stream=False)
+    assert conversation.listener.asked[-1][4] == 5
+    one = Conversation(Parrot(), (), 5, None)
     one.say("hello", stream=False)
     one.again(stream=False)
     assert len(one.dialogue.turns) == 2 and one.listener.asked[-1][1] is None
 
 
-def test_a_reply_that_fails_when_asked_again_is_not_lost(talk):
-    talk.say("hello", stream=False)
-    before = talk.dialogue
-    talk.listener.reply = lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt)
-    obey(talk, "/again", "")
-    assert talk.dialogue == before
+def test_a_reply_that_fails_when_asked_again_is_not_lost(conversation):
+    conversation.say("hello", stream=False)
+    before = conversation.dialogue
+    conversation.listener.reply = lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt)
+    run_command(conversation, "/again", "")
+    assert conversation.dialogue == before
 
 
-def test_steering_holds_until_it_is_freed(talk, capsys):
-    obey(talk, "/act", "Questioning")
-    obey(talk, "/mechanism", "EX")
-    talk.say("hello", stream=False)
-    assert talk.listener.asked[-1][3] == Factors(act="questioning", mechanisms=("exploration",))
+def test_steering_holds_until_it_is_freed(conversation, capsys):
+    run_command(conversation, "/act", "Questioning")
+    run_command(conversation, "/mechanism", "EX")
+    conversation.say("hello", stream=False)
+    assert conversation.listener.asked[-1][3] == Factors(act="questioning", mechanisms=("exploration",))
     assert "exploration · questioning" in capsys.readouterr().out
-    obey(talk, "/act", "")
-    talk.say("hello", stream=False)
-    assert talk.listener.asked[-1][3] == Factors(mechanisms=("exploration",))
-    obey(talk, "/tone", "cosy")
-    assert "cosy" in capsys.readouterr().out and talk.want == Factors(mechanisms=("exploration",))
-    obey(talk, "/free", "")
-    assert talk.want is None
+    run_command(conversation, "/act", "")
+    conversation.say("hello", stream=False)
+    assert conversation.listener.asked[-1][3] == Factors(mechanisms=("exploration",))
+    run_command(conversation, "/tone", "cosy")
+    assert "cosy" in capsys.readouterr().out and conversation.target == Factors(mechanisms=("exploration",))
+    run_command(conversation, "/free", "")
+    assert conversation.target is None
 
 
 def test_a_model_without_plans_says_so(capsys):
-    talk = Talk(Parrot(plan=None), (), 5, None)
-    obey(talk, "/act", "questioning")
-    assert "makes no plans" in capsys.readouterr().out and talk.want is None
+    conversation = Conversation(Parrot(plan=None), (), 5, None)
+    run_command(conversation, "/act", "questioning")
+    assert "does not plan" in capsys.readouterr().out and conversation.target is None
 
 
-def test_a_persona_can_be_given_shown_and_forgotten(talk, capsys):
-    obey(talk, "/persona", "")
-    assert "Nothing is known" in capsys.readouterr().out
-    obey(talk, "/persona", "I work as a nurse.")
-    obey(talk, "/persona", "I have \x1b[31m a dog.")
+def test_a_persona_can_be_given_shown_and_forgotten(conversation, capsys):
+    run_command(conversation, "/persona", "")
+    assert "There is no persona" in capsys.readouterr().out
+    run_command(conversation, "/persona", "I work as a nurse.")
+    run_command(conversation, "/persona", "I have \x1b[31m a dog.")
     shown = capsys.readouterr().out
     assert "I work as a nurse." in shown and "\x1b" not in shown
-    talk.say("hello", stream=False)
-    assert talk.listener.asked[-1][2] == talk.persona and len(talk.persona) == 2
-    assert talk.dialogue.personas[0].lines == talk.persona
-    obey(talk, "/persona", "none")
-    talk.say("hello", stream=False)
-    assert talk.persona == () and talk.dialogue.personas == ()
+    conversation.say("hello", stream=False)
+    assert conversation.listener.asked[-1][2] == conversation.persona and len(conversation.persona) == 2
+    assert conversation.dialogue.personas[0].lines == conversation.persona
+    run_command(conversation, "/persona", "none")
+    conversation.say("hello", stream=False)
+    assert conversation.persona == () and conversation.dialogue.personas == ()
 
 
-def test_why_shows_the_plan_and_the_others(talk, capsys):
-    obey(talk, "/why", "")
-    assert "Say something first" in capsys.readouterr().out
-    talk.say("hello", stream=False)
-    obey(talk, "/why", "")
+def test_why_shows_the_plan_and_the_others(conversation, capsys):
+    run_command(conversation, "/why", "")
+    assert "Write a message first" in capsys.readouterr().out
+    conversation.say("hello", stream=False)
+    run_command(conversation, "/why", "")
     shown = capsys.readouterr().out
-    assert "I meant: sad · exploration · questioning · caring" in shown
+    assert "Plan: sad · exploration · questioning · caring" in shown
     assert "Or else.  (no mechanism · wishing)" in shown and "You said hello" not in shown
-    obey(talk, "/heard", "")
+    run_command(conversation, "/emotion", "")
+    assert "sad" in capsys.readouterr().out
+    run_command(conversation, "/heard", "")  # the name of earlier versions
     assert "sad" in capsys.readouterr().out
 
 
-def test_an_unknown_command_shows_all(talk, capsys):
-    obey(talk, "/wat", "")
+def test_an_unknown_command_shows_all(conversation, capsys):
+    run_command(conversation, "/wat", "")
     shown = capsys.readouterr().out
     assert all(name in shown for name in COMMANDS)
 
@@ -125,22 +127,22 @@ def test_an_unknown_command_shows_all(talk, capsys):
 def test_lines_are_completed():
     assert completions("/pe") == ["/persona"]
     assert completions("/act que") == ["questioning"]
-    assert completions("/mechanism n") == ["none"]
+    assert completions("/mechanisms n") == ["none"]
     assert completions("/tone ") and completions("hello") == [] and completions("") == []
 
 
-def test_plans_in_words():
-    assert in_words(Factors(act="wishing")) == "wishing"
+def test_plans_describe_plan():
+    assert describe_plan(Factors(act="wishing")) == "wishing"
     assert (
-        in_words(Factors(mechanisms=("emotional_reaction", "exploration")))
+        describe_plan(Factors(mechanisms=("emotional_reaction", "exploration")))
         == "emotional reaction and exploration"
     )
 
 
 def test_what_is_kept_is_the_talk_as_it_is_now(tmp_path):
-    file = tmp_path / "talk.jsonl"
-    talk = Talk(Parrot(), (), 5, file)
-    talk.say("hello", stream=False)
-    talk.again(stream=False)
+    file = tmp_path / "conversation.jsonl"
+    conversation = Conversation(Parrot(), (), 5, file)
+    conversation.say("hello", stream=False)
+    conversation.again(stream=False)
     kept = Dialogue.from_json(file.read_text().strip())
     assert [turn.text for turn in kept.turns] == ["hello", "You said hello (6)"]

@@ -1,6 +1,5 @@
 import subprocess
 import sys
-import time
 
 PROGRAM = "import sys; from listenwell.cli import main; sys.argv[0] = 'listenwell'; main()"
 
@@ -10,21 +9,13 @@ def run(*arguments, program=PROGRAM, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
 
 
-def test_help_answers_in_half_a_second():
-    times = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        assert "chat" in run("--help").stdout
-        times.append(time.perf_counter() - begin)
-    assert min(times) < 0.5
-
-
-def test_help_and_importing_the_package_import_no_torch():
+def test_help_and_importing_the_package_import_nothing_heavy():
     check = (
         "import sys, listenwell; from listenwell.cli import app; from typer.testing import CliRunner\n"
         "assert CliRunner().invoke(app, ['--help']).exit_code == 0\n"
         "assert CliRunner().invoke(app, ['corpus', '--help']).exit_code == 0\n"
-        "heavy = {'torch', 'transformers', 'numpy', 'tokenizers', 'safetensors', 'gguf'} & set(sys.modules)\n"
+        "heavy = {'torch', 'transformers', 'numpy', 'tokenizers', 'safetensors', 'gguf', 'onnxruntime',\n"
+        "    'pandas', 'matplotlib', 'fastapi', 'sqlalchemy', 'uvicorn', 'yaml'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
     done = run(program=check)

@@ -63,7 +63,7 @@ def test_history_and_persona_change_the_reply(call, tmp_path):
     history.write_text(Dialogue((Turn("speaker", "My dog died."), Turn("listener", "Oh no."))).to_json())
     plain = call("reply", "Yes", "--seed", "1").stdout
     assert call("reply", "Yes", "--seed", "1", "--history", str(history)).stdout != plain
-    assert call("reply", "Yes", "--seed", "1", "--persona-line", "I am a vet.").stdout != plain
+    assert call("reply", "Yes", "--seed", "1", "--persona", "I am a vet.").stdout != plain
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_a_line_that_cannot_be_answered_does_not_stop_the_others(call):
 def test_an_empty_pipe_says_what_to_do(call):
     result = call("chat", text="")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "nothing to answer" in result.stderr
+    assert "no message" in result.stderr
 
 
 POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "\x1b[2Jgreat")
@@ -163,11 +163,12 @@ def from_pool(shipped, tmp_path):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_of_several_candidates_the_judges_choose(call):
+def test_of_several_candidates_the_best_is_the_reply(call):
     result = call("reply", "I am sad", "--seed", "4", "--candidates", "4", "--json")
     assert result.exit_code == 0, result.exception
     data = json.loads(result.stdout)
-    scores = [candidate["scores"]["choice"] for candidate in data["candidates"]]
+    name = "total" if "total" in data["candidates"][0]["scores"] else "choice"
+    scores = [candidate["scores"][name] for candidate in data["candidates"]]
     assert len(scores) == 4 and scores == sorted(scores, reverse=True)
     assert data["reply"] == data["candidates"][0]["text"]
     plain = call("reply", "I am sad", "--seed", "4", "--candidates", "4")
@@ -177,7 +178,7 @@ def test_of_several_candidates_the_judges_choose(call):
 
 
 @pytest.mark.usefixtures("shipped")
-def test_a_chat_chooses_among_candidates_too(call):
+def test_a_chat_reranks_candidates_too(call):
     result = call("chat", "--seed", "4", "--candidates", "4", text="I am sad\nMy dog died\n")
     assert result.exit_code == 0 and len(result.stdout.splitlines()) == 2
     reply = call("reply", "I am sad", "--seed", "4", "--candidates", "4").stdout

@@ -79,19 +79,19 @@ def terminal(tiny_llama, tmp_path):
 
 def test_a_person_can_talk_save_start_over_and_leave(terminal, tmp_path):
     terminal.wait_for("you ›")
-    assert "I am listening" in terminal.screen
+    assert "Write a message" in terminal.screen
     terminal.type("I am sad\n")
     terminal.wait_for("listener ›")
     terminal.wait_for("you ›", 2)
     terminal.type(f"/save {tmp_path / 'talk.jsonl'}\n")
-    terminal.wait_for("Kept in")
+    terminal.wait_for("Saved to")
     terminal.type("/new\n")
-    terminal.wait_for("A new talk.")
+    terminal.wait_for("Started a new conversation.")
     terminal.type("/what\n")
     terminal.wait_for("you ›", 5)
     terminal.type_until("\x15/pers\t", "/persona", 3)  # twice in the help, and now completed
     terminal.type("I sing.\n")
-    terminal.wait_for("Who I am")
+    terminal.wait_for("Persona:")
     terminal.type("/quit\n")
     assert terminal.end() == 0
     assert '"I am sad"' in (tmp_path / "talk.jsonl").read_text()

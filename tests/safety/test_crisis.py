@@ -1,7 +1,6 @@
 """Crisis detection on our own list, whose held-out third nobody tuned on, and case by case."""
 
 import logging
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from hypothesis import strategies as st
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import InputError
-from listenwell.safety.crisis import Detector, said_last
+from listenwell.safety.context_modifiers import LEVELS
+from listenwell.safety.crisis import Detector, last_message
 from listenwell.safety.head import Head
 from listenwell.safety.measure import alarms, measured, read_list
-from listenwell.safety.patterns.base import KINDS, lines, patterns, read
-from listenwell.safety.teaching import taught
+from listenwell.safety.patterns.base import KINDS, patterns, read
+from listenwell.safety.training_data import training_examples
 
 LIST = read_list(Path(__file__).with_name("sentences.jsonl"))
 DETECTOR = Detector.load()
@@ -50,7 +50,7 @@ def test_no_sentence_of_the_list_was_taught():
     def bare(text):
         return "".join(filter(str.isalnum, text.casefold()))
 
-    learned = {bare(text) for _, text in taught(10_000, seed=1)}
+    learned = {bare(text) for _, text in training_examples(10_000, seed=1)}
     assert len(learned) > 5_000
     assert not [one.text for one in LIST if bare(one.text) in learned]
 
@@ -162,10 +162,9 @@ def test_any_text_is_read_the_same_way_twice(text):
 @pytest.mark.parametrize(
     "piece", ["i really just so ", "not ", "my dad hit me up ", "kill ", ". ", "i want to "]
 )
-def test_no_long_message_takes_long(piece):
-    begin = time.perf_counter()
-    DETECTOR.find(piece * (20_000 // len(piece)))
-    assert time.perf_counter() - begin < 5  # a tenth of a second; an expression that explodes takes hours
+def test_no_expression_explodes_on_a_long_message(piece):
+    """It takes a tenth of a second; one that backtracks exponentially would run into the test's timeout."""
+    assert DETECTOR.find(piece * (20_000 // len(piece))).level in LEVELS
 
 
 def test_nothing_of_a_message_is_logged(caplog, capfd):
@@ -177,23 +176,22 @@ def test_nothing_of_a_message_is_logged(caplog, capfd):
 
 def test_messages_in_a_row_are_read_as_one():
     turns = (Turn("a", "I am"), Turn("listener", "Yes?"), Turn("a", "I want to"), Turn("a", "die."))
-    assert said_last(Dialogue(turns)) == "I want to die."  # one sentence in two messages
+    assert last_message(Dialogue(turns)) == "I want to die."  # one sentence in two messages
     turns = (Turn("a", "I lost my job."), Turn("a", "so tired of it all now and then"), Turn("a", "ok"))
-    assert said_last(Dialogue(turns)) == "I lost my job.\nso tired of it all now and then\nok"
+    assert last_message(Dialogue(turns)) == "I lost my job.\nso tired of it all now and then\nok"
     turns = (Turn("a", "I am"), Turn("listener", "Yes?"))
-    assert said_last(Dialogue(turns)) == ""
+    assert last_message(Dialogue(turns)) == ""
 
 
 def test_every_pattern_can_be_read_and_broken_ones_are_named():
     assert len([pattern.regex for pattern in patterns()]) > 200
     assert {pattern.kind for pattern in patterns()} == set(KINDS)
-    (one,) = read("# words\n[strong]\ni (?:am|\n  was) here\n", "suicide")
-    assert one.regex.search(" so i was here . ") and not one.regex.search(" i was hereby ")
+    ((strength, regex),) = read("# words\n[strong]\ni (?:am|\n  was) here\n", ("strong",), "suicide")
+    assert strength == "strong"
+    assert regex.search(" so i was here . ") and not regex.search(" i was hereby ")
     for broken in ("[strong]\n(?:a", "[strong]\n<nothing> a", "no section"):
         with pytest.raises(InputError, match="suicide cannot be read"):
-            list(lines(broken, ("strong",), "suicide"))
-        with pytest.raises(InputError, match="suicide cannot be read"):
-            _ = [pattern.regex for pattern in read(broken, "suicide")]
+            list(read(broken, ("strong",), "suicide"))
 
 
 def test_the_head_alone_is_not_believed_without_a_word_of_harm(monkeypatch):

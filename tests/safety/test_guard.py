@@ -33,6 +33,21 @@ def test_in_a_crisis_nothing_generated_is_said():
         }
 
 
+def test_a_crisis_is_detected_once_a_reply(monkeypatch):
+    texts = []
+    find = GUARD.detector.find
+    monkeypatch.setattr(GUARD.detector, "find", lambda text: texts.append(text) or find(text))
+    for said, expected in (("My boss was rude.", GOOD.text), ("I want to kill myself.", None)):
+        texts.clear()
+        dialogue = talk(said)
+        assessment = GUARD.assess(dialogue)
+        verdict = GUARD.select(dialogue, [BAD, GOOD], assessment)
+        assert texts == [said]
+        assert verdict == GUARD.guard(dialogue, [BAD, GOOD])
+        assert (assessment.verdict is None) == (expected is not None)
+        assert verdict.text == expected or verdict == assessment.verdict
+
+
 def test_the_talk_goes_on_afterwards():
     first = GUARD.check(talk("I want to kill myself.")).text
     after = talk("I want to kill myself.", first, "I called them. It was good to talk.")

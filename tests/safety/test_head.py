@@ -12,8 +12,8 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.safety.head import KIND, LABELS, SHIPPED, Features, Head, HeadConfig
 from listenwell.safety.measure import table
 from listenwell.safety.normalizer import normalize
-from listenwell.safety.teaching import SENTENCES, taught, wordings
-from listenwell.safety.train import Lesson, train
+from listenwell.safety.train import TrainConfig, train
+from listenwell.safety.training_data import SENTENCES, training_examples, variants
 from tests.conftest import ROOT
 
 SMALL = HeadConfig(buckets=256, words=2, letters=(3, 3))
@@ -40,7 +40,7 @@ def test_features_are_runs_of_words_and_letters():
 
 
 def test_it_learns_what_it_is_taught_and_saves_it(tmp_path):
-    head = train(Lesson(steps=60), EXAMPLES, SMALL)
+    head = train(TrainConfig(steps=60), EXAMPLES, SMALL)
     for label, text in EXAMPLES:
         assert read(head, text)[label] > 0.9, text
     with writing(tmp_path / "head", KIND) as folder:
@@ -49,17 +49,17 @@ def test_it_learns_what_it_is_taught_and_saves_it(tmp_path):
     assert loaded.config == SMALL
     for _, text in EXAMPLES:
         assert read(loaded, text) == read(head, text)  # the last bit, too
-    again = train(Lesson(steps=60), EXAMPLES, SMALL)
+    again = train(TrainConfig(steps=60), EXAMPLES, SMALL)
     assert np.array_equal(again.stored, head.stored)
 
 
 def test_a_damaged_or_foreign_head_is_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"\(2, 8\) are not those of a head, \(257, 8\)"):
+    with pytest.raises(CheckpointError, match=r"\(2, 8\) instead of \(257, 8\)"):
         Head(SMALL, np.zeros((2, 8)))
     with writing(tmp_path / "head", KIND) as folder:
         (folder / "config.json").write_text("{}")
         (folder / "model.safetensors").write_bytes(b"no tensors")
-    with pytest.raises(CheckpointError, match="no crisis head"):
+    with pytest.raises(CheckpointError, match="no readable crisis classifier"):
         Head.load(tmp_path / "head")
     with pytest.raises(CheckpointError, match="not a listenwell checkpoint"):
         Head.load(tmp_path)
@@ -76,30 +76,30 @@ def test_the_shipped_one_is_small_whole_and_has_its_card():
 
 def test_the_shipped_one_was_made_from_the_sentences_that_are_here():
     recipe = json.loads(open_checkpoint(SHIPPED, KIND).path("recipe.json").read_text(encoding="utf-8"))
-    lesson = Lesson()
+    lesson = TrainConfig()
     counts = recipe.pop("sentences")
     assert recipe == {name: getattr(lesson, name) for name in recipe}
     from listenwell.files import sha256
 
     assert counts.pop("sha256") == sha256(SENTENCES), "train it again: listenwell/safety/train.py"
-    labels = [label for label, _ in taught(lesson.each, lesson.seed)]
+    labels = [label for label, _ in training_examples(lesson.each, lesson.seed)]
     assert counts == {label: labels.count(label) for label in LABELS}
 
 
 def test_wordings_of_a_line():
     draw = random.Random(1)
-    assert wordings("I [am|was] here.", 9, draw) == ["I am here.", "I was here."]
-    assert wordings("no choice", 9, draw) == ["no choice"]
-    some = wordings("[a|b|c|d] [e|f|g|h]", 5, draw)
+    assert variants("I [am|was] here.", 9, draw) == ["I am here.", "I was here."]
+    assert variants("no choice", 9, draw) == ["no choice"]
+    some = variants("[a|b|c|d] [e|f|g|h]", 5, draw)
     assert len(set(some)) == 5 and all(re.fullmatch("[a-d] [e-h]", text) for text in some)
-    assert wordings("I [really |]want", 9, draw) == ["I really want", "I want"]
+    assert variants("I [really |]want", 9, draw) == ["I really want", "I want"]
 
 
 def test_a_sentence_without_a_label_is_an_error(tmp_path):
     file = tmp_path / "sentences.txt"
     file.write_text("= joy\nHurray!\n")
-    with pytest.raises(InputError, match=r"sentences.txt:2 stands under the label 'joy'"):
-        list(taught(3, 1, file))
+    with pytest.raises(InputError, match=r"sentences.txt:2 is under the label 'joy'"):
+        list(training_examples(3, 1, file))
 
 
 def test_listening_for_a_crisis_loads_no_torch():

@@ -1,14 +1,13 @@
 import json
-import subprocess
-import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from listenwell.cli import app
 from listenwell.errors import InputError
 from listenwell.results.store import read_result
 from listenwell.safety.crisis import Detector
 from listenwell.safety.measure import Labelled, filtered, measured, report, table
-from tests.conftest import ROOT
 
 DETECTOR = Detector.load()
 SENTENCES = [
@@ -20,9 +19,8 @@ SENTENCES = [
 ]
 
 
-def run(*arguments, **settings):
-    command = [sys.executable, "-m", "listenwell.safety", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, **settings)
+def run(*arguments):
+    return CliRunner().invoke(app, ["safety", "measure", *map(str, arguments)])
 
 
 def test_figures_by_hand():
@@ -46,15 +44,15 @@ def test_a_report_has_every_part():
 def test_the_command_writes_json(tmp_path):
     file = tmp_path / "list.jsonl"
     file.write_text("\n".join(one.to_json() for one in SENTENCES), encoding="utf-8")
-    figures = json.loads(run("list", file, "--keep", tmp_path / "results").stdout)["figures"]
+    figures = json.loads(run("sentences", file, "--keep", tmp_path / "results").stdout)["figures"]
     assert figures["all"]["recall"] == 66.67
     kept = {result.split: result for result in map(read_result, (tmp_path / "results").rglob("*.json"))}
     assert set(kept) == set(figures)
     assert kept["all"].count == 5 and kept["held out"].metric("recall") == 0
     assert kept["all"].metric("recall") == pytest.approx(200 / 3)
     assert str(tmp_path) not in kept["all"].to_json()
-    missing = run("list", tmp_path / "none.jsonl")
-    assert missing.returncode == 1 and "Traceback" not in missing.stderr
+    missing = run("sentences", tmp_path / "none.jsonl")
+    assert missing.exit_code == 2
 
 
 def test_what_is_filtered_is_counted_and_shown():
@@ -81,14 +79,14 @@ def test_corpora_and_released_replies(samples, tmp_path):
     )
     assert round(kept.metric("any"), 2) == figures["faults"]["any"]
     (baselines,) = samples.glob("peers/*mime*")
-    assert "MIME greedy" in json.loads(run("peers", baselines, "--keep", tmp_path).stdout)["faults"]
-    assert {result.system for result in map(read_result, tmp_path.rglob("*mime*.json"))} == {
+    assert "MIME greedy" in json.loads(run("baselines", baselines, "--keep", tmp_path).stdout)["faults"]
+    assert {result.system for result in map(read_result, tmp_path.glob("*mime*.json"))} == {
         "MIME greedy",
         "MIME beam",
         "MIME top-k",
     }
-    assert read_result(tmp_path / "reply_filter" / "human.json") == kept  # people's own are the corpus's
-    assert "no conversations" in run("corpus", "goemotions", "train").stderr
+    assert read_result(tmp_path / "safety-replies-human.json") == kept  # people's own are the corpus's
+    assert "no conversations" in str(run("corpus", "goemotions", "train").exception)
 
 
 def test_what_a_listener_said_and_proposed(tmp_path):
@@ -100,12 +98,12 @@ def test_what_a_listener_said_and_proposed(tmp_path):
     ]
     file = tmp_path / "replies.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    made = run("replies", file, "--keep", tmp_path / "kept")
-    assert made.returncode == 0, made.stderr
-    assert json.loads(made.stdout)["faults"]["ours"]["any"] == 0
-    result = read_result(tmp_path / "kept" / "reply_filter" / "ours-all-candidates.json")
+    done = run("replies", file, "--keep", tmp_path / "kept")
+    assert done.exit_code == 0, done.exception
+    assert json.loads(done.stdout)["faults"]["ours"]["any"] == 0
+    result = read_result(tmp_path / "kept" / "safety-replies-ours-all-candidates.json")
     assert (result.count, dict(result.metrics)["any"], result.split) == (2, 50, "test")
     assert str(tmp_path) not in result.command
     file.write_text("nothing\n")
     broken = run("replies", file)
-    assert broken.returncode == 1 and "holds no replies of a run" in broken.stderr
+    assert "holds no replies of a run" in str(broken.exception)

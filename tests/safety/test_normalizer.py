@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listenwell.safety.normalizer import normalize, one_slip
+from listenwell.safety.normalizer import normalize, one_typo
 
 
 @pytest.mark.parametrize(
@@ -32,24 +32,24 @@ def test_places_lead_back_to_what_was_written():
     written = "Well… I wannа  k!ll my self"  # the last letter of wanna is Cyrillic
     read = normalize(written)
     start = read.text.index(" want to")
-    assert written[slice(*read.place(start, start + len(" want to kill myself")))] == "wannа  k!ll my self"
+    assert written[slice(*read.span(start, start + len(" want to kill myself")))] == "wannа  k!ll my self"
     start = read.text.index("kill")
-    assert written[slice(*read.place(start, start + 4))] == "k!ll"
+    assert written[slice(*read.span(start, start + 4))] == "k!ll"
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=60))
 def test_any_text_has_words_with_places_in_it(text):
     read = normalize(text)
-    assert len(read.begins) == len(read.places)
+    assert len(read.begins) == len(read.spans)
     assert read.text.startswith(" ") and read.text.endswith(" ") and "  " not in read.text
-    for begin, (start, end) in zip(read.begins, read.places, strict=True):
+    for begin, (start, end) in zip(read.begins, read.spans, strict=True):
         assert read.text[begin - 1] == " " != read.text[begin]
         assert 0 <= start < end <= len(text)
-        assert read.place(begin, begin + 1) == (start, end)
+        assert read.span(begin, begin + 1) == (start, end)
 
 
-def test_one_slip_of_the_finger():
+def test_one_typo_of_the_finger():
     for slip in ("suicde", "suicidee", "suicibe", "siucide"):
-        assert one_slip(slip, "suicide")
+        assert one_typo(slip, "suicide")
     for other in ("suicided1", "suice", "decides"):
-        assert not one_slip(other, "suicide")
+        assert not one_typo(other, "suicide")

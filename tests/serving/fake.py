@@ -91,7 +91,7 @@ class FakeRanker:
 def fake_settings(**changes):
     limits = changes.pop("limits", {})
     limits = Limits(**({"requests_a_minute": 0} | limits))
-    return Settings(**({"port": 0, "models": ("fake",), "gather": 0.0, "limits": limits} | changes))
+    return Settings(**({"port": 0, "models": ("fake",), "batch_window": 0.0, "limits": limits} | changes))
 
 
 def fake_app(settings=None, listener=None, **parts):

@@ -4,7 +4,7 @@ from typer.testing import CliRunner
 from listenwell.cli import app as cli
 from listenwell.errors import InputError, ListenwellError, UnknownNameError
 from listenwell.serving import run
-from listenwell.serving.load_shedding import load_shedding
+from listenwell.serving.load_shedding import with_fewer_candidates
 from listenwell.serving.run import Server, address, bind
 from tests.serving.fake import FakeListener, fake_app, fake_settings
 
@@ -36,13 +36,13 @@ def test_options_reach_the_settings(started, tmp_path):
     assert (settings.origins, settings.hosts) == (("https://a.example",), ("b.example",))
     assert (settings.limits.requests_a_minute, settings.limits.queue) == (7, 5)
     assert not browser
-    assert (settings.fewest, settings.planning) == (1, ())
+    assert (settings.min_candidates, settings.planning) == (1, ())
 
 
 def test_how_many_replies_are_chosen_from_under_load(started):
     for arguments in (("--steady",), ("--fewest", "3"), ("--model", "prompted", "--model", "planned")):
         assert serve(*arguments).exit_code == 0
-    assert [settings.fewest for _, settings, _ in started] == [None, 3, 1]
+    assert [settings.min_candidates for _, settings, _ in started] == [None, 3, 1]
     assert started[-1][1].planning == ("planned",)
     assert serve("--model", "planned", "--without", "plan").exit_code == 0
     assert started[-1][1].planning == ()
@@ -80,7 +80,7 @@ def test_what_cannot_be_is_told_before_anything_starts(started, arguments, error
     assert not started
 
 
-def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypatch):
+def test_a_remote_listener_has_our_annotator_reranker_and_guard(started, monkeypatch):
     from listenwell.annotators.annotator import Annotator
     from listenwell.reranking.reranker import Reranker
 
@@ -104,8 +104,10 @@ def test_a_remote_listener_has_our_ears_judges_and_a_far_voice(started, monkeypa
     assert listener.plan is listener.generate
     assert listener.generate.config.plans == 2
     assert started[0][1].planning == ("tiny",)
-    assert load_shedding(listener, 1).plan.config.plans == 1  # one request to the endpoint instead of two
-    assert listener.choose == "judges"
+    assert (
+        with_fewer_candidates(listener, 1).plan.config.plans == 1
+    )  # one request to the endpoint instead of two
+    assert listener.rerank == "judges"
     assert listener.understand[0] == "emotion"
     assert "act" in listener.understand
 

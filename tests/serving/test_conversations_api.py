@@ -49,7 +49,7 @@ def test_a_reply_is_spoken_again_and_both_are_kept(keeping):
     id = begin(keeping)
     assert keeping.post(f"/api/conversations/{id}/again", json={}).status_code == 404
     say(keeping, id, "I won!")
-    again = keeping.post(f"/api/conversations/{id}/again", json={"want": {"act": "wishing"}}).json()
+    again = keeping.post(f"/api/conversations/{id}/again", json={"target": {"act": "wishing"}}).json()
     assert (again["number"], again["version"], again["reply"]["plan"]["act"]) == (1, 2, "wishing")
     path = f"/api/conversations/{id}/exchanges/1/current"
     found = keeping.put(path, json={"version": 1}).json()
@@ -60,9 +60,9 @@ def test_a_reply_is_spoken_again_and_both_are_kept(keeping):
 def test_a_reply_asked_for_again_under_its_key_is_the_same(keeping):
     id = begin(keeping)
     say(keeping, id, "I won!")
-    path, body = f"/api/conversations/{id}/again", {"want": {"act": "wishing"}, "key": "again-01"}
+    path, body = f"/api/conversations/{id}/again", {"target": {"act": "wishing"}, "key": "again-01"}
     first = keeping.post(path, json=body).json()
-    assert (first["version"], first["reply"]["want"]) == (2, {"act": "wishing"})
+    assert (first["version"], first["reply"]["target"]) == (2, {"act": "wishing"})
     assert keeping.post(path, json={"key": "again-01"}).json() == first
     streamed = keeping.post(path, json=body | {"stream": True})
     assert events(streamed.text)[-1] == ("reply", first)
@@ -71,7 +71,7 @@ def test_a_reply_asked_for_again_under_its_key_is_the_same(keeping):
     assert keeping.post(path, json=body | {"key": "again-02"}).json()["number"] == 2
     assert keeping.post(path, json={"key": "short"}).status_code == 422
     found = keeping.get(f"/api/conversations/{id}").json()["exchanges"]
-    assert [[reply["want"] for reply in one["replies"]] for one in found] == [
+    assert [[reply["target"] for reply in one["replies"]] for one in found] == [
         [None, {"act": "wishing"}],
         [None, {"act": "wishing"}],
     ]
@@ -90,11 +90,11 @@ def test_a_conversation_begun_again_under_its_key_is_the_same(keeping):
 def test_a_wish_is_kept_with_its_reply_and_exported(keeping):
     id = begin(keeping)
     said = say(keeping, id, "I won!", want={"act": "wishing", "mechanisms": []})
-    assert said["reply"]["want"] == {"act": "wishing", "mechanisms": []}
-    assert say(keeping, id, "Really!")["reply"]["want"] is None
+    assert said["reply"]["target"] == {"act": "wishing", "mechanisms": []}
+    assert say(keeping, id, "Really!")["reply"]["target"] is None
     talk = Dialogue.from_json(keeping.get(f"/api/conversations/{id}/export").text)
-    assert json.loads(talk.turns[1].note("want")) == {"act": "wishing", "mechanisms": []}
-    assert talk.turns[3].note("want") is None
+    assert json.loads(talk.turns[1].note("target")) == {"act": "wishing", "mechanisms": []}
+    assert talk.turns[3].note("target") is None
 
 
 def test_persona_and_model_can_be_changed(make_client):
@@ -275,7 +275,7 @@ def test_a_conversation_deleted_while_it_is_answered(tmp_path):
         path = f"/api/conversations/{id}/messages"
         thread = threading.Thread(target=lambda: found.append(client.post(path, json={"text": "a"})))
         thread.start()
-        wait_until(lambda: app.state.service.line.running)
+        wait_until(lambda: app.state.service.queue.running)
         assert client.delete(f"/api/conversations/{id}").status_code == 204
         hold.set()
         thread.join()

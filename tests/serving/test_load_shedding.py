@@ -16,7 +16,7 @@ from listenwell.labels import ACTS, TONES
 from listenwell.listener import Listener
 from listenwell.retrieval.generator import RetrievalConfig
 from listenwell.runtime.torch_engine import TorchRuntime
-from listenwell.serving.load_shedding import BEAM, load_shedding, proposed, share
+from listenwell.serving.load_shedding import BEAM, candidate_count, shed_count, with_fewer_candidates
 from listenwell.serving.settings import Settings
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running, wait_until
 
@@ -61,7 +61,7 @@ def careful(hold=None):
 
 
 @pytest.mark.parametrize(
-    ("own", "load", "fewest", "left"),
+    ("own", "load", "min_candidates", "left"),
     [
         *((8, load, 2, left) for load, left in enumerate((8, 8, 4, 3, 2, 2), 0)),
         *((8, load, 1, left) for load, left in ((4, 2), (7, 2), (8, 1), (64, 1))),
@@ -70,21 +70,21 @@ def careful(hold=None):
         (8, 3, 20, 8),
     ],
 )
-def test_the_work_for_one_is_shared_out(own, load, fewest, left):
-    assert share(own, load, fewest) == left
+def test_the_work_for_one_is_shared_out(own, load, min_candidates, left):
+    assert shed_count(own, load, min_candidates) == left
 
 
 def test_a_listener_that_cannot_spare_is_left_as_it_is():
     plain = FakeListener()
-    assert load_shedding(plain, 1) is plain
-    assert (proposed(plain), proposed(careful())) == (1, 8)
+    assert with_fewer_candidates(plain, 1) is plain
+    assert (candidate_count(plain), candidate_count(careful())) == (1, 8)
     found = Listener(PlannedGenerator(RetrievalConfig()))  # in a pool: nothing is made
-    assert load_shedding(found, 1) is found
-    with pytest.raises(InputError, match="fewest"):
-        Settings(fewest=0)
+    assert with_fewer_candidates(found, 1) is found
+    with pytest.raises(InputError, match="min_candidates"):
+        Settings(min_candidates=0)
 
 
-@pytest.mark.parametrize(("settings", "chosen_from"), [({}, [3] * 3), ({"fewest": None}, [8] * 3)])
+@pytest.mark.parametrize(("settings", "chosen_from"), [({}, [3] * 3), ({"min_candidates": None}, [8] * 3)])
 def test_those_who_wait_together_share(settings, chosen_from):
     hold = threading.Event()
     app = fake_app(fake_settings(**settings), careful(hold))
@@ -95,7 +95,7 @@ def test_those_who_wait_together_share(settings, chosen_from):
         found[number] = len(answer.json()["candidates"])
 
     with running(app) as url:
-        line, threads = app.state.service.line, []
+        line, threads = app.state.service.queue, []
         for number in range(4):
             threads.append(threading.Thread(target=ask, args=(url, number)))
             threads[-1].start()
@@ -134,7 +134,7 @@ def test_a_number_of_ones_own_is_not_lowered(tmp_path):
         ]
         for number, thread in enumerate(threads):
             thread.start()
-            wait_until(lambda n=number: app.state.service.line.waiting == n)
+            wait_until(lambda n=number: app.state.service.queue.waiting == n)
         hold.set()
         for thread in threads:
             thread.join()
@@ -143,18 +143,18 @@ def test_a_number_of_ones_own_is_not_lowered(tmp_path):
     assert found[3]["choices"][0]["message"]["content"] == "5"
 
 
-def test_a_sparing_listener_plans_and_speaks_less():
+def test_under_load_less_is_planned_and_generated():
     listener = careful()
-    assert load_shedding(listener, 8) is listener
-    spared = load_shedding(listener, 3)
+    assert with_fewer_candidates(listener, 8) is listener
+    spared = with_fewer_candidates(listener, 3)
     reply = spared.reply("hello", seed=1)
     assert reply.text == "2" and len(reply.candidates) == 3
     assert len({one.plan for one in reply.candidates}) == 3
     assert spared.generate.config == Config(3, 3, BEAM)
     assert len(listener.reply("hello", seed=1).candidates) == 8  # it is as it was
-    assert load_shedding(listener, 6).generate.config == Config(4, 6, BEAM)
-    assert load_shedding(listener, 1).choose is None  # of one there is nothing to choose
-    planless = load_shedding(Listener(PlannedGenerator()), 2)
+    assert with_fewer_candidates(listener, 6).generate.config == Config(4, 6, BEAM)
+    assert with_fewer_candidates(listener, 1).rerank is None  # a single candidate needs no reranking
+    planless = with_fewer_candidates(Listener(PlannedGenerator()), 2)
     assert planless.plan is None and planless.generate.config.candidates == 2
 
 

@@ -26,7 +26,7 @@ def test_no_word_of_a_user_is_logged(lines, make_client):
         client.post(
             "/v1/chat/completions", json={"model": "fake", "messages": [{"role": "user", "content": text}]}
         )
-    client.post("/api/reply", json={"text": "a", SECRET: 1, "want": {"act": SECRET}})
+    client.post("/api/reply", json={"text": "a", SECRET: 1, "target": {"act": SECRET}})
     client.post("/api/reply", content=f"{{{SECRET}", headers={"Content-Type": "application/json"})
     client.get(f"/{SECRET}?q={SECRET}", headers={"User-Agent": SECRET, "Referer": SECRET})
     client.get(f"/v1/models/{SECRET}")

@@ -11,8 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from listenwell.serving.openai_api import NOT_FOLLOWED, own_sentences
-from listenwell.serving.streaming import pieces
+from listenwell.dialogue import Candidate, Dialogue, Reply, Turn
+from listenwell.generators.base import INSTRUCTION_NOTE
+from listenwell.generators.remote import messages as remote_messages
+from listenwell.serving import openai_api
+from listenwell.serving.openai_api import (
+    NOT_FOLLOWED,
+    NOT_TRUNCATED,
+    choices_of,
+    split_system_message,
+    truncated,
+)
+from listenwell.serving.service import Service
+from listenwell.serving.streaming import chunks
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running
 
 KEY = "k" * 20
@@ -49,7 +60,7 @@ def test_models_are_listed(client):
 
 def test_a_whole_completion(client):
     found = client.chat.completions.create(
-        model="fake", messages=HELLO, seed=5, temperature=0.3, max_tokens=9
+        model="fake", messages=HELLO, seed=5, temperature=0.3, max_tokens=9, user="anna"
     )
     assert found.object == "chat.completion"
     (choice,) = found.choices
@@ -59,6 +70,117 @@ def test_a_whole_completion(client):
     assert found.usage.completion_tokens == 4
     assert found.listenwell["seed"] == 5
     assert found.listenwell["emotion"][0]["label"] == "proud"
+    assert found.listenwell["warnings"] == ["temperature is not supported and was ignored."]
+
+
+def test_n_gives_the_reranked_candidates(client):
+    found = client.chat.completions.create(model="fake", messages=HELLO, n=3)
+    texts = [(choice.index, choice.message.content) for choice in found.choices]
+    assert texts == [(0, "You said: I won!"), (1, "Well done!")]  # two candidates are all there are
+    assert found.usage.completion_tokens == 6
+    (alone,) = client.chat.completions.create(model="fake", messages=HELLO, n=1).choices
+    assert alone.message.content == "You said: I won!"
+
+
+def test_n_in_a_stream(client):
+    stream = client.chat.completions.create(model="fake", messages=HELLO, n=2, stream=True)
+    texts, reasons = {0: "", 1: ""}, {}
+    for chunk in stream:
+        (choice,) = chunk.choices
+        texts[choice.index] += choice.delta.content or ""
+        if choice.finish_reason:
+            reasons[choice.index] = choice.finish_reason
+    assert texts == {0: "You said: I won!", 1: "Well done!"}
+    assert reasons == {0: "stop", 1: "stop"}
+    assert chunk.listenwell["warnings"] == []
+
+
+def test_only_candidates_that_may_be_shown_are_choices():
+    texts = ["That sounds hard.", "You should sue them.", " ", "That sounds hard.", "What happened?"]
+    reply = Reply(texts[0], "m", 1, candidates=tuple(map(Candidate, texts)))
+    assert choices_of(reply, 5) == ("That sounds hard.", "What happened?")
+    assert choices_of(reply, 1) == ("That sounds hard.",)
+
+
+def test_in_a_crisis_there_is_one_answer_and_it_is_whole(client):
+    messages = [{"role": "user", "content": "CRISIS"}]
+    found = client.chat.completions.create(model="fake", messages=messages, n=2, max_tokens=2)
+    assert [choice.message.content for choice in found.choices] == ["I am worried about you."]
+    assert found.choices[0].finish_reason == "stop"
+    assert NOT_TRUNCATED in found.listenwell["warnings"]
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_token_limit_ends_the_reply_at_a_word(client, name, stream):
+    found = client.chat.completions.create(model="fake", messages=HELLO, stream=stream, **{name: 3})
+    if stream:
+        streamed = list(found)
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in streamed)
+        reason = streamed[-1].choices[0].finish_reason
+    else:
+        text, reason = found.choices[0].message.content, found.choices[0].finish_reason
+    assert (text, reason) == ("You said: I", "length")
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (9, "I am sorry. Did he call? You must be sad."),
+        (6, "I am sorry. Did he call?"),
+        (5, "I am sorry."),
+        (2, "I am"),
+        (0, ""),
+    ],
+)
+def test_truncation_prefers_whole_sentences(limit, text):
+    reply = "I am sorry. Did he call? You must be sad."
+    assert truncated(reply, limit if limit < 9 else 10, lambda part: len(part.split())) == text
+
+
+def test_a_truncated_reply_is_filtered_again(monkeypatch):
+    monkeypatch.setattr(openai_api, "faults", lambda text: ("fault",) if text.endswith("two") else ())
+    assert truncated("one two three four", 3, lambda part: len(part.split())) == "one two three"
+    assert truncated("one two three four", 2, lambda part: len(part.split())) == "one"
+
+
+def test_an_instruction_is_passed_on_where_it_can_be_followed(client, listener, monkeypatch):
+    monkeypatch.setattr(Service, "follows_instructions", lambda self, model: True)
+    system = {"role": "system", "content": "Answer in rhymes. I work as a nurse."}
+    found = client.chat.completions.create(model="fake", messages=[system, *HELLO])
+    assert found.listenwell["warnings"] == []
+    assert listener.seen[-1].note(INSTRUCTION_NOTE) == "Answer in rhymes."
+    dialogue = Dialogue((Turn("speaker", "Hi"),), notes=((INSTRUCTION_NOTE, "Answer in rhymes."),))
+    assert "Answer in rhymes." in remote_messages(dialogue, None)[0]["content"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"response_format": {"type": "json_object"}},
+        {"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"},
+    ],
+)
+def test_what_would_mislead_is_an_error(client, change):
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.chat.completions.create(model="fake", messages=HELLO, **change)
+    assert caught.value.body["code"] == "unsupported_parameter"
+
+
+def test_what_is_ignored_is_named(client):
+    found = client.chat.completions.create(
+        model="fake",
+        messages=HELLO,
+        logprobs=True,
+        stop=["\n"],
+        tool_choice="none",
+        response_format={"type": "text"},
+        logit_bias={},
+    )
+    assert found.listenwell["warnings"] == [
+        "logprobs is not supported and was ignored.",
+        "stop is not supported and was ignored.",
+    ]
 
 
 def test_the_first_model_has_an_alias(client):
@@ -100,10 +222,10 @@ def test_steering_and_persona_through_the_same_client(client, listener):
             {"role": "system", "content": "You are a pirate. I work as a nurse.\nMy cat is old."},
             *HELLO,
         ],
-        extra_body={"want": {"act": "wishing"}, "persona": ["I bake."]},
+        extra_body={"target": {"act": "wishing"}, "persona": ["I bake."]},
     )
     assert found.listenwell["plan"]["act"] == "wishing"
-    assert NOT_FOLLOWED in found.listenwell["notices"]
+    assert NOT_FOLLOWED in found.listenwell["warnings"]
     lines = listener.seen[-1].persona_of("listener").lines
     assert lines == ("I bake.", "I work as a nurse.", "My cat is old.")
 
@@ -134,13 +256,14 @@ def test_a_long_talk_is_read_from_its_end(client, listener):
         ({"messages": []}, openai.UnprocessableEntityError),
         ({"messages": [{"role": "assistant", "content": "me"}]}, openai.UnprocessableEntityError),
         ({"messages": [{"role": "user", "content": "  "}]}, openai.UnprocessableEntityError),
-        ({"n": 2}, openai.UnprocessableEntityError),
+        ({"n": 0}, openai.UnprocessableEntityError),
+        ({"max_tokens": 0}, openai.UnprocessableEntityError),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
             openai.UnprocessableEntityError,
         ),
         ({"messages": [{"role": "user", "content": "FAIL"}]}, openai.InternalServerError),
-        ({"model": "broken", "extra_body": {"want": {"act": "wishing"}}}, openai.APIStatusError),
+        ({"model": "broken", "extra_body": {"target": {"act": "wishing"}}}, openai.APIStatusError),
     ],
 )
 def test_errors_are_those_the_client_knows(client, change, error):
@@ -186,19 +309,18 @@ def test_the_llm_command_line_tool(url, tmp_path, options):
 
 
 @given(st.text())
-def test_pieces_join_to_the_text(text):
-    assert "".join(pieces(text)) == text
+def test_chunks_join_to_the_text(text):
+    assert "".join(chunks(text)) == text
 
 
 @given(st.text())
-def test_own_sentences_are_parts_of_the_message(text):
-    own, others = own_sentences(text)
-    assert all(sentence in text and sentence.strip() for sentence in own)
-    assert others >= 0
+def test_sentences_of_a_system_message_are_parts_of_it(text):
+    own, others = split_system_message(text)
+    assert all(sentence in text and sentence.strip() for sentence in (*own, *others))
 
 
 def test_only_the_first_person_is_a_persona():
-    assert own_sentences("I'm kind. You are kind! We sing.\n\nIt rains. Inside I cry") == (
+    assert split_system_message("I'm kind. You are kind! We sing.\n\nIt rains. Inside I cry") == (
         ["I'm kind.", "We sing."],
-        3,
+        ["You are kind!", "It rains.", "Inside I cry"],
     )

@@ -19,7 +19,7 @@ def events(text):
 
 
 def test_a_reply_comes_with_everything_it_knows(client):
-    answer = client.post("/api/reply", json={"text": "I won!", "want": {"act": "Questioning"}, "seed": 7})
+    answer = client.post("/api/reply", json={"text": "I won!", "target": {"act": "Questioning"}, "seed": 7})
     assert answer.status_code == 200
     found = answer.json()
     assert found["reply"] == "You said: I won!"
@@ -83,9 +83,9 @@ def test_rank_puts_the_best_first(client):
     assert found == {
         "ranker": "longest first",
         "replies": [
-            {"text": "ccc", "score": 3.0, "place": 1},
-            {"text": "bb", "score": 2.0, "place": 2},
-            {"text": "a", "score": 1.0, "place": 0},
+            {"text": "ccc", "score": 3.0, "index": 1, "place": 1},
+            {"text": "bb", "score": 2.0, "index": 2, "place": 2},
+            {"text": "a", "score": 1.0, "index": 0, "place": 0},
         ],
     }
 
@@ -116,17 +116,17 @@ def test_what_is_out_of_bounds_is_refused_with_its_name(client, body, field):
 
 
 def test_an_unknown_label_names_the_near_ones(client):
-    answer = client.post("/api/reply", json={"text": "a", "want": {"act": "questionning"}})
+    answer = client.post("/api/reply", json={"text": "a", "target": {"act": "questionning"}})
     assert answer.status_code == 422
     assert "'questioning'" in answer.json()["error"]["message"]
 
 
 def test_a_wish_needs_a_model_that_plans(make_client):
     client = make_client(fake_app(listener=FakeListener(plan=None)))
-    answer = client.post("/api/reply", json={"text": "a", "want": {"act": "questioning"}})
+    answer = client.post("/api/reply", json={"text": "a", "target": {"act": "questioning"}})
     assert answer.status_code == 422
-    assert "makes no plans" in answer.json()["error"]["message"]
-    assert client.post("/api/reply", json={"text": "a", "want": {}}).status_code == 200
+    assert "does not plan" in answer.json()["error"]["message"]
+    assert client.post("/api/reply", json={"text": "a", "target": {}}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_unknown_errors_say_nothing_of_their_cause(client):
 def test_about_says_what_this_is_not_and_what_is_kept(make_client):
     about = make_client(kept=True).get("/api/about").json()
     assert about["notice"] == NOTICE
-    assert "no therapist" in about["notice"]
+    assert "not a human or a therapist" in about["notice"]
     assert about["is_stored"]
     assert "on this computer" in about["stored"]
     assert len(about["labels"]["act"]) == 9

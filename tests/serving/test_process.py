@@ -76,9 +76,9 @@ def test_sigterm_finishes_what_is_running_and_waiting(tmp_path):
                 break
             time.sleep(0.01)
         os.kill(service.process.pid, signal.SIGTERM)
-        time.sleep(0.1)
-        with pytest.raises(httpx2.HTTPError):  # nobody new is let in
-            httpx2.get(f"{url}/api/health", timeout=2)
+        with pytest.raises(httpx2.HTTPError):  # no new connection is accepted
+            while True:
+                httpx2.get(f"{url}/api/health", timeout=2)
         for thread in threads:
             thread.join()
         assert [answer.status_code for answer in found] == [200, 200, 200]
@@ -91,11 +91,9 @@ def test_sigterm_finishes_what_is_running_and_waiting(tmp_path):
 def test_sigterm_does_not_wait_for_a_model_to_be_loaded(tmp_path):
     with program(tmp_path, str(tmp_path / "talks"), load_seconds=60) as (service, url):
         assert httpx2.post(f"{url}/api/reply", json={"text": "a"}).status_code == 503
-        begin = time.monotonic()
         os.kill(service.process.pid, signal.SIGTERM)
         service.process.join(10)
         assert service.process.exitcode is not None
-        assert time.monotonic() - begin < 8
 
 
 def test_the_first_exchange_is_shown(tmp_path):

@@ -31,13 +31,13 @@ def store(store_url):
 
 def test_a_talk_is_kept_as_it_was(store):
     made = store.create(ANNA, "planned", ["I bake."])
-    assert store.say(ANNA, made.id, "I won!") == 1
+    assert store.add_message(ANNA, made.id, "I won!") == 1
     assert store.add_reply(ANNA, made.id, 1, REPLY) == 1
-    assert store.say(ANNA, made.id, "Thanks") == 2
+    assert store.add_message(ANNA, made.id, "Thanks") == 2
     found = store.get(ANNA, made.id)
     assert (found.model, found.persona) == ("planned", ("I bake.",))
-    assert [one.said for one in found.exchanges] == ["I won!", "Thanks"]
-    assert found.exchanges[0].chosen == REPLY
+    assert [one.message for one in found.exchanges] == ["I won!", "Thanks"]
+    assert found.exchanges[0].current_version == REPLY
     assert found.exchanges[1].reply is None
     assert found.changed > found.created
     talk = found.dialogue()
@@ -49,27 +49,33 @@ def test_a_talk_is_kept_as_it_was(store):
 
 def test_several_replies_are_kept_and_one_counts(store):
     id = store.create(ANNA, None, []).id
-    store.say(ANNA, id, "I won!")
+    store.add_message(ANNA, id, "I won!")
     assert [store.add_reply(ANNA, id, 1, reply) for reply in (REPLY, AGAIN)] == [1, 2]
-    assert store.get(ANNA, id).exchanges[0].chosen == AGAIN
-    assert store.choose(ANNA, id, 1, 1).exchanges[0].chosen == REPLY
+    assert store.get(ANNA, id).exchanges[0].current_version == AGAIN
+    assert store.set_current(ANNA, id, 1, 1).exchanges[0].current_version == REPLY
     assert store.get(ANNA, id).exchanges[0].versions == (REPLY, AGAIN)
     for number, version in ((1, 3), (2, 1)):
         with pytest.raises(ApiError):
-            store.choose(ANNA, id, number, version)
+            store.set_current(ANNA, id, number, version)
     with pytest.raises(ApiError):
         store.add_reply(ANNA, id, 2, REPLY)
 
 
 def test_a_message_sent_twice_under_its_name_is_kept_once(store):
     id = store.create(ANNA, None, []).id
-    assert [store.say(ANNA, id, "hi", name) for name in ("k1", "k1", None, None, "k2")] == [1, 1, 2, 3, 4]
+    assert [store.add_message(ANNA, id, "hi", name) for name in ("k1", "k1", None, None, "k2")] == [
+        1,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert len(store.get(ANNA, id).exchanges) == 4
 
 
 def test_a_conversation_begun_twice_under_its_name_is_one(store):
     first = store.create(ANNA, None, ["I bake."], "begin-1")
-    store.say(ANNA, first.id, "hi")
+    store.add_message(ANNA, first.id, "hi")
     again = store.create(ANNA, "other", [], "begin-1")
     assert (again.id, again.persona, len(again.exchanges)) == (first.id, ("I bake.",), 1)
     assert store.create(BEN, None, [], "begin-1").id != first.id
@@ -82,18 +88,18 @@ def test_a_conversation_begun_twice_under_its_name_is_one(store):
 
 def test_a_reply_kept_twice_under_its_name_is_one_and_its_wish_is_exported(store):
     id = store.create(ANNA, None, []).id
-    store.say(ANNA, id, "I won!")
+    store.add_message(ANNA, id, "I won!")
     assert [store.add_reply(ANNA, id, 1, one) for one in (REPLY, AGAIN, AGAIN)] == [1, 2, 2]
-    store.say(ANNA, id, "Thanks")
+    store.add_message(ANNA, id, "Thanks")
     assert store.add_reply(ANNA, id, 2, AGAIN) == 2  # the name is one of the conversation
     found = store.get(ANNA, id)
     assert [len(one.versions) for one in found.exchanges] == [2, 0]
     exchange, version = found.named("k1")
     assert (exchange.number, version) == (1, 2)
     assert found.named("k2") is None
-    wish = json.loads(found.dialogue().turns[1].note("want"))
+    wish = json.loads(found.dialogue().turns[1].note("target"))
     assert wish == {"act": "wishing", "mechanisms": []}
-    assert Factors.from_dict(wish) == AGAIN.want
+    assert Factors.from_dict(wish) == AGAIN.target
 
 
 def test_a_store_of_the_first_version_is_brought_along(store_url, tmp_path):
@@ -111,19 +117,19 @@ def test_a_store_of_the_first_version_is_brought_along(store_url, tmp_path):
             connection.exec_driver_sql(statement)
     engine.dispose()
     store = Store.open(store_url)
-    assert store.get(ANNA, "c").exchanges[0].chosen == Version(Reply("Hello.", "m", 1))
+    assert store.get(ANNA, "c").exchanges[0].current_version == Version(Reply("Hello.", "m", 1))
     assert store.add_reply(ANNA, "c", 1, AGAIN) == 2
     store.close()
 
 
 def test_nobody_reaches_what_is_not_theirs(store):
     id = store.create(ANNA, None, []).id
-    store.say(ANNA, id, "I won!")
+    store.add_message(ANNA, id, "I won!")
     for attempt in (
         lambda: store.get(BEN, id),
-        lambda: store.say(BEN, id, "me too"),
+        lambda: store.add_message(BEN, id, "me too"),
         lambda: store.add_reply(BEN, id, 1, REPLY),
-        lambda: store.choose(BEN, id, 1, 1),
+        lambda: store.set_current(BEN, id, 1, 1),
         lambda: store.change(BEN, id, persona=["I am Ben."]),
         lambda: store.delete(BEN, id),
     ):
@@ -137,7 +143,7 @@ def test_nobody_reaches_what_is_not_theirs(store):
 
 def test_lists_begin_with_the_latest(store):
     first, second = store.create(ANNA, None, []), store.create(ANNA, None, [])
-    store.say(ANNA, first.id, "x" * 200)
+    store.add_message(ANNA, first.id, "x" * 200)
     found = [(one.id, count, words) for one, count, words in store.listed(ANNA)]
     assert found == [(first.id, 1, "x" * 80), (second.id, 0, "")]
     assert [one.id for one in store.everything(ANNA)] == [first.id, second.id]
@@ -147,7 +153,7 @@ def test_change_and_delete(store):
     id, other = store.create(ANNA, "a", ["I bake."]).id, store.create(ANNA, None, []).id
     assert store.change(ANNA, id, model="b").persona == ("I bake.",)
     assert store.change(ANNA, id, persona=[]).model == "b"
-    store.say(ANNA, id, "I won!")
+    store.add_message(ANNA, id, "I won!")
     store.add_reply(ANNA, id, 1, REPLY)
     store.delete(ANNA, id)
     with pytest.raises(ApiError):
@@ -166,9 +172,9 @@ def test_there_is_an_end_to_everything(store):
         store.create(ANNA, None, [])
     store.create(BEN, None, [])
     for _ in range(4):
-        store.say(ANNA, ids[0], "a")
+        store.add_message(ANNA, ids[0], "a")
     with pytest.raises(ApiError, match="409"):
-        store.say(ANNA, ids[0], "a")
+        store.add_message(ANNA, ids[0], "a")
     for _ in range(3):
         store.add_reply(ANNA, ids[0], 1, REPLY)
     with pytest.raises(ApiError, match="409"):
@@ -180,10 +186,10 @@ def test_there_is_an_end_to_everything(store):
 def test_any_text_comes_back(store, said):
     store.delete_all(ANNA)
     id = store.create(ANNA, None, [said]).id
-    store.say(ANNA, id, said)
+    store.add_message(ANNA, id, said)
     store.add_reply(ANNA, id, 1, Version(Reply(said, "fake", 1)))
     found = store.get(ANNA, id)
-    assert (found.persona[0], found.exchanges[0].said, found.exchanges[0].reply.text) == (said, said, said)
+    assert (found.persona[0], found.exchanges[0].message, found.exchanges[0].reply.text) == (said, said, said)
 
 
 def test_many_at_once_lose_nothing(store_url):
@@ -193,7 +199,7 @@ def test_many_at_once_lose_nothing(store_url):
 
     def talk():
         for _ in range(6):
-            number = store.say(ANNA, id, "hi")
+            number = store.add_message(ANNA, id, "hi")
             store.add_reply(ANNA, id, number, REPLY)
             with lock:
                 numbers.append(number)
@@ -204,7 +210,7 @@ def test_many_at_once_lose_nothing(store_url):
     for thread in threads:
         thread.join()
     assert sorted(numbers) == list(range(1, 25))
-    assert all(one.chosen == REPLY for one in store.get(ANNA, id).exchanges)
+    assert all(one.current_version == REPLY for one in store.get(ANNA, id).exchanges)
     store.close()
 
 
@@ -265,7 +271,7 @@ def test_sqlite_is_private_and_durable(tmp_path):
 def test_what_is_deleted_is_gone_from_the_disk(tmp_path):
     store = Store.open(str(tmp_path / "talks.sqlite"))
     id = store.create(ANNA, None, []).id
-    store.say(ANNA, id, "zebrafish")
+    store.add_message(ANNA, id, "zebrafish")
     assert any(b"zebrafish" in file.read_bytes() for file in tmp_path.iterdir())
     store.delete(ANNA, id)
     assert not any(b"zebrafish" in file.read_bytes() for file in tmp_path.iterdir())
@@ -288,10 +294,10 @@ def test_a_plain_name_is_a_file_and_postgres_has_one_driver():
 def test_a_database_that_does_not_answer_is_told_without_its_password(tmp_path):
     with pytest.raises(InputError) as refused:
         Store.open("postgresql://u:geheim@127.0.0.1:1/d")
-    assert "cannot be kept" in str(refused.value)
+    assert "cannot be stored" in str(refused.value)
     assert "geheim" not in str(refused.value)
     (tmp_path / "file").write_text("this is no database, however long it may be")
-    with pytest.raises(InputError, match="cannot be kept"):
+    with pytest.raises(InputError, match="cannot be stored"):
         Store.open(str(tmp_path / "file"))
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError):

@@ -1,18 +1,17 @@
-"""What a pattern is, and the words that patterns share.
+"""Crisis patterns, and the parts that they share.
 
-Patterns stand in text files, one for each kind of crisis: a regular expression a line, under [strong] or
-[weak]; a line that begins with two blanks goes on where the one before it ended. Names in <> are the parts
-below. They are matched against text as `normal` writes it, from one blank to the next.
+Patterns are in text files, one per kind of crisis: a regular expression per line, under [strong] or [weak]; a
+line that starts with two blanks continues the previous one. Names in <> are the parts below. They match
+normalized text (`normalizer`), from one blank to the next.
 """
 
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 from listenwell.errors import InputError
-from listenwell.safety.patterns.needs import Needs, needs
 
 SUICIDE, SELF_HARM, HARM_TO_OTHERS, ABUSE, EMERGENCY, SOMEONE_ELSE = KINDS = (
     "suicide",
@@ -22,9 +21,9 @@ SUICIDE, SELF_HARM, HARM_TO_OTHERS, ABUSE, EMERGENCY, SOMEONE_ELSE = KINDS = (
     "emergency",
     "someone_else",
 )
-"""What a crisis can be; the last is about a person other than the one who writes."""
+"""The kinds of crisis; the last is about a person other than the writer."""
 STRONG, WEAK = "strong", "weak"
-"""Whether a pattern is enough by itself, or needs the trained head to agree."""
+"""Whether a pattern suffices by itself, or needs the classifier to agree."""
 
 _KIN = (
     "husband|wife|boyfriend|girlfriend|partner|fiance|fiancee|spouse|ex|father|mother|stepfather|stepmother|"
@@ -77,54 +76,32 @@ _NAME = re.compile(r"<(\w+)>")
 
 @dataclass(frozen=True)
 class Pattern:
-    """One way to say something."""
+    """A regular expression for one kind of crisis."""
 
     kind: str
     strength: str
-    line: str
-    """As it stands in its file."""
-    needs: Needs
-    """One of these stands in every text that it matches."""
-
-    @cached_property
-    def regex(self) -> re.Pattern[str]:
-        """The expression, compiled when a text asks for it."""
-        return _compiled(self.line, self.kind)
-
-    def matches(self, text: str) -> Iterator[re.Match[str]]:
-        """Where a text says it, as `normal` wrote it."""
-        if self.needs and not any(word in text for word in self.needs):
-            return iter(())
-        return self.regex.finditer(text)
+    regex: re.Pattern[str]
 
 
 @cache
 def patterns() -> tuple[Pattern, ...]:
-    """All of them, from the files beside this one."""
+    """All patterns, from the files in this folder."""
     folder = Path(__file__).parent
-    return tuple(one for kind in KINDS for one in read((folder / f"{kind}.txt").read_text("utf-8"), kind))
+    return tuple(
+        Pattern(kind, strength, regex)
+        for kind in KINDS
+        for strength, regex in read((folder / f"{kind}.txt").read_text("utf-8"), (STRONG, WEAK), kind)
+    )
 
 
-def read(text: str, kind: str) -> Iterator[Pattern]:
-    """The patterns of a kind's file."""
-    parts = _part_needs()
-    for strength, line in _sections(text, (STRONG, WEAK), kind):
-        yield Pattern(kind, strength, line, needs(line, parts))
-
-
-def lines(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str, re.Pattern[str]]]:
-    """Section and expression of every line; one that cannot be read is an error that names it.
+def read(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """The section and expression of every line; an invalid one is an error that names it.
 
     Args:
         text: of a file of patterns.
-        sections: the names that may stand in [].
+        sections: the names allowed in [].
         name: of the file, for the message.
     """
-    return ((section, _compiled(line, name)) for section, line in _sections(text, sections, name))
-
-
-def _sections(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str, str]]:
-    """Section and line of every pattern."""
     section = ""
     for line in text.replace("\n  ", "").splitlines():
         if not line or line.startswith("#"):
@@ -132,13 +109,13 @@ def _sections(text: str, sections: Collection[str], name: str) -> Iterator[tuple
         if line[1:-1] in sections:
             section = line[1:-1]
         elif section:
-            yield section, line
+            yield section, _compiled(line, name)
         else:
             raise _unreadable(line, name, "no section before it")
 
 
 def _compiled(line: str, name: str) -> re.Pattern[str]:
-    """A line as an expression: from one blank to the next."""
+    """Compile a line."""
     try:
         whole = _NAME.sub(lambda part: PARTS[part[1]], line)
         return re.compile(f" (?:{whole})(?= )")
@@ -147,9 +124,4 @@ def _compiled(line: str, name: str) -> re.Pattern[str]:
 
 
 def _unreadable(line: str, name: str, why: str) -> InputError:
-    return InputError(f"The pattern {line!r} of {name} cannot be read: {why}.", "Mend it in its file.")
-
-
-@cache
-def _part_needs() -> dict[str, Needs]:
-    return {name: needs(part, {}) for name, part in PARTS.items()}
+    return InputError(f"The pattern {line!r} of {name} cannot be read: {why}.", "Correct it in its file.")

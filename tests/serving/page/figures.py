@@ -25,7 +25,7 @@ def answered(page, text, count):
 
 def light(page):
     answered(page, FIRST, 1)
-    unfold(page, "What it meant to do")
+    unfold(page, "Plan of the reply")
     page.get_by_role("button", name="acknowledging").click()
     expect(replies(page)).to_have_count(2, timeout=PATIENCE)
 
@@ -33,13 +33,13 @@ def light(page):
 def dark(page):
     answered(page, FIRST, 1)
     answered(page, SECOND, 2)
-    unfold(page, "What it heard")
-    unfold(page, "What else")
+    unfold(page, "Detected emotion")
+    unfold(page, "Other candidates")
 
 
 def phone(page):
     answered(page, FIRST, 1)
-    unfold(page, "What it heard")
+    unfold(page, "Detected emotion")
     page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
 
 

@@ -6,6 +6,8 @@ from playwright.sync_api import expect
 
 from tests.serving.page.steps import loaded, replies, say, shown, talk, unfold
 
+pytestmark = pytest.mark.browser
+
 
 def violations(page):
     found = Axe().run(page).response["violations"]
@@ -18,7 +20,7 @@ def test_axe_finds_nothing(listener, visit, colours):
     assert violations(page) == []
     talk(page, "CRISIS", "Please call someone.")
     talk(page, "I won!")
-    for name in ("What it heard", "What it meant to do", "What else"):
+    for name in ("Detected emotion", "Plan of the reply", "Other candidates"):
         unfold(page, name)
     page.get_by_role("button", name="questioning").click()
     expect(replies(page)).to_have_count(3)
@@ -26,7 +28,7 @@ def test_axe_finds_nothing(listener, visit, colours):
     expect(page.get_by_role("button", name="Try again")).to_be_visible()
     listener.hold = threading.Event()
     say(page, "Hello")
-    expect(shown(page, "The listener is thinking.")).to_be_visible()
+    expect(shown(page, "Generating a reply.")).to_be_visible()
     assert violations(page) == []
     listener.hold.set()
     page.get_by_role("button", name="Persona").click()
@@ -36,7 +38,7 @@ def test_axe_finds_nothing(listener, visit, colours):
 def test_axe_finds_nothing_on_a_phone(listener, visit):
     page = visit(listener.address, viewport={"width": 360, "height": 700}, has_touch=True)
     talk(page, "I won!")
-    unfold(page, "What it meant to do")
+    unfold(page, "Plan of the reply")
     page.get_by_role("button", name="Menu").click()
     expect(page.get_by_role("button", name="New conversation")).to_be_visible()
     assert violations(page) == []
@@ -52,7 +54,7 @@ def test_everything_by_keyboard(page):
     keys.press("Enter")
     expect(replies(page)).to_have_count(1)
     expect(page.get_by_label("Your message")).to_be_focused()
-    for name in ("What else", "What it meant to do"):
+    for name in ("Other candidates", "Plan of the reply"):
         keys.press("Shift+Tab")
         expect(page.get_by_role("button", name=name)).to_be_focused()
     keys.press("Enter")
@@ -83,7 +85,7 @@ def test_a_screen_reader_hears_each_reply_once(page):
     talk(page, "I won!")
     told = "The listener says: (acknowledging, joy) You said: I won!"
     expect(page.locator("#announcer")).to_have_text(told)
-    assert page.evaluate("window.heard") == ["The listener is thinking.", told]
+    assert page.evaluate("window.heard") == ["Generating a reply.", told]
 
 
 def test_colours_by_choice_are_kept(listener, visit):
@@ -96,7 +98,7 @@ def test_colours_by_choice_are_kept(listener, visit):
     loaded(page)
     assert page.evaluate(paper) == dark
     page.emulate_media(color_scheme="dark")
-    page.get_by_label("Colours").select_option("As the system")
+    page.get_by_label("Colours").select_option("System default")
     assert page.evaluate(paper) == dark
     page.emulate_media(color_scheme="light")
     assert page.evaluate(paper) == light

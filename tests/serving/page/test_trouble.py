@@ -2,12 +2,15 @@ import json
 import threading
 import urllib.request
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.serving.fake import wait_until
 from tests.serving.page.listener import PageListener
 from tests.serving.page.steps import loaded, replies, said, say, shown, talk, unfold
 from tests.serving.page.wire import wire
+
+pytestmark = pytest.mark.browser
 
 OTHER = {
     "method": "POST",
@@ -26,9 +29,9 @@ def test_a_reload_loses_nothing(page, listener):
     talk(page, "One")
     listener.hold = threading.Event()
     say(page, "Two")
-    expect(shown(page, "The listener is thinking.")).to_be_visible()
+    expect(shown(page, "Generating a reply.")).to_be_visible()
     say(page, "Three")
-    expect(shown(page, "sent after the message before it")).to_be_visible()
+    expect(shown(page, "sent after the previous message")).to_be_visible()
     page.get_by_label("Your message").fill("half a sent")
     loaded(page)
     expect(said(page)).to_have_text(["One", "Two", "Three"])
@@ -43,14 +46,14 @@ def test_a_reload_loses_nothing(page, listener):
 def test_the_first_message_of_all_survives_a_lost_connection(page):
     page.context.set_offline(True)
     say(page, "One")
-    expect(shown(page, "The connection is lost. Your message is kept here")).to_be_visible()
+    expect(shown(page, "The connection is lost. Your message is saved here")).to_be_visible()
     say(page, "Two")
     page.context.set_offline(False)
     expect(replies(page)).to_have_count(2)
     expect(said(page)).to_have_text(["One", "Two"])
     loaded(page)
     expect(said(page)).to_have_text(["One", "Two"])
-    expect(page.locator("#talks button")).to_have_text(["One"])
+    expect(page.locator("#conversation-list button")).to_have_text(["One"])
 
 
 def test_a_conversation_whose_beginning_is_not_heard_of_is_begun_once(page):
@@ -87,7 +90,7 @@ def test_a_restarted_server_goes_on_where_it_was(serve, visit):
     with serve() as listener:
         page = visit(listener.address)
         talk(page, "One")
-        unfold(page, "What it meant to do")
+        unfold(page, "Plan of the reply")
     say(page, "Two")
     page.get_by_role("button", name="Try now").click()
     expect(shown(page, "Next try in")).to_be_visible()
@@ -150,7 +153,7 @@ def test_a_connection_that_breaks_while_a_reply_is_made(listener, visit):
     with wire(listener.address) as way:
         page = visit(way.address)
         say(page, "Hello")
-        expect(shown(page, "The listener is thinking.")).to_be_visible()
+        expect(shown(page, "Generating a reply.")).to_be_visible()
         wait_until(lambda: listener.batches == [1])
         page.context.set_offline(True)
         way.cut()
@@ -168,12 +171,10 @@ def test_steering_whose_reply_is_lost_is_not_done_twice(listener, visit):
     with wire(listener.address) as way:
         page = visit(way.address)
         talk(page, "I won!")
-        unfold(page, "What it meant to do")
+        unfold(page, "Plan of the reply")
         listener.hold = threading.Event()
         page.get_by_role("button", name="questioning").click()
-        expect(
-            shown(page, "The listener is thinking.")
-        ).to_be_visible()  # browsers repeat what was unanswered
+        expect(shown(page, "Generating a reply.")).to_be_visible()  # browsers repeat what was unanswered
         wait_until(lambda: listener.batches == [1, 1])
         page.context.set_offline(True)
         way.cut()
@@ -197,18 +198,18 @@ def test_a_model_that_wakes_up(serve, visit, monkeypatch):
 
     with serve(listener, factory=load):
         page = visit(listener.address)
-        expect(page.get_by_text("The listener is waking up: the model fake is being loaded.")).to_be_visible()
+        expect(page.get_by_text("The model fake is loading.")).to_be_visible()
         say(page, "Hello")
         expect(shown(page, "Next try in")).to_be_visible()
         awake.set()
         page.get_by_role("button", name="Try now").click()
         expect(replies(page)).to_contain_text("You said: Hello")
-        expect(page.get_by_text("waking up")).to_be_hidden()
+        expect(page.get_by_text("The model fake is loading.")).to_be_hidden()
 
 
 def test_what_failed_is_said_in_words(page, listener):
     say(page, "FAIL")
-    expect(shown(page, "Something went wrong here. Try again")).to_be_visible()
+    expect(shown(page, "Internal error. Try again")).to_be_visible()
     expect(page.get_by_role("button", name="Take it back")).to_be_hidden()  # the server has it
     listener._answer = lambda one: PageListener()._answer(_Calm(one))
     page.get_by_role("button", name="Try again").click()
@@ -231,23 +232,23 @@ class _Calm:
 
 def test_steering_that_fails_says_so_and_keeps_the_reply(page, listener):
     talk(page, "I won!")
-    unfold(page, "What it meant to do")
+    unfold(page, "Plan of the reply")
     listener.plan = None  # as another model
     page.get_by_role("button", name="questioning").click()
-    expect(shown(page, "makes no plans, so none can be asked for")).to_be_visible()
+    expect(shown(page, "The model fake does not plan")).to_be_visible()
     expect(replies(page)).to_have_count(1)
     listener.plan = True
     page.get_by_role("button", name="consoling").click()
-    expect(shown(page, "none can be asked for")).to_be_hidden()
+    expect(shown(page, "The model fake does not plan")).to_be_hidden()
     expect(replies(page)).to_have_count(2)
 
 
 def test_a_service_that_keeps_nothing(serve, visit):
     with serve(store=None) as listener:
         page = visit(listener.address)
-        expect(page.get_by_text("Nothing you write is kept")).to_be_visible()
+        expect(page.get_by_text("Nothing you write is stored")).to_be_visible()
         talk(page, "One")
-        unfold(page, "What it meant to do")
+        unfold(page, "Plan of the reply")
         page.get_by_role("button", name="questioning").click()
         expect(replies(page)).to_have_count(2)
         talk(page, "Two")

@@ -7,28 +7,28 @@ import { ahead } from "./words.js";
 /** @param {string} words */
 export function announce(words) {
   const element = at("announcer");
-  element.textContent = element.textContent === words ? `${words}\u00a0` : words; // said twice, heard twice
+  element.textContent = element.textContent === words ? `${words}\u00a0` : words; // a change, so that it is announced again
 }
 
-/** @param {import("./talk.js").Talk} talk */
-export function connectAnnouncer(talk) {
+/** @param {import("./conversation.js").Conversation} conversation */
+export function connectAnnouncer(conversation) {
   let told = "";
-  talk.addEventListener("pending", ({ detail: { view, pending } }) => {
-    if (!pending || pending.phase === "speaking") return;
+  conversation.addEventListener("pending", ({ detail: { view, pending } }) => {
+    if (!pending || pending.phase === "replying") return;
     const words = {
-      waiting: pending.ahead ? ahead(pending.ahead) : "The listener is thinking.",
+      waiting: pending.ahead ? ahead(pending.ahead) : "Generating a reply.",
       trouble: pending.words,
     }[pending.phase];
     if (!words || told === view + words) return;
     told = view + words;
     announce(words);
   });
-  talk.addEventListener("exchange", ({ detail: { pending } }) => {
+  conversation.addEventListener("exchange", ({ detail: { pending } }) => {
     if (pending?.phase === "failed") announce(pending.words);
   });
-  talk.addEventListener("replied", ({ detail: exchange }) => {
+  conversation.addEventListener("replied", ({ detail: exchange }) => {
     told = "";
-    if (!talk.exchanges.includes(exchange)) return;
+    if (!conversation.exchanges.includes(exchange)) return;
     const reply = exchange.replies.at(-1);
     const before = levelOf(reply) === "crisis" ? "Help is named at the top of the conversation. " : "";
     announce(`${before}The listener says: ${reply.reply}`);

@@ -18,7 +18,7 @@ export class Failure extends Error {
     this.status = status;
     this.code = code;
     this.retryAfter = retryAfter;
-    /** Whether nothing was heard of the server, so that it may or may not have done its work. */
+    /** Whether the server did not respond, so that it may or may not have done its work. */
     this.isLost = isLost;
   }
 
@@ -85,16 +85,16 @@ export class Api {
     const silence = new AbortController();
     const either = signal ? AbortSignal.any([signal, silence.signal]) : silence.signal;
     let timer = 0;
-    const heard = () => {
+    const restart = () => {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE);
     };
     try {
-      heard();
+      restart();
       const response = await this.call("POST", path, { ...body, stream: true }, either);
       accepted?.();
       for await (const { name, data } of readEvents(response)) {
-        heard();
+        restart();
         if (name === "reply") return data;
         if (name === "error") throw new Failure(data.error.message, { status: 500, code: data.error.code });
         event(name, data);

@@ -1,4 +1,4 @@
-/** What else the listener could have said. */
+/** The candidates of a reply. */
 
 import { button, h } from "./dom.js";
 import { planLine, scoreLine } from "./words.js";
@@ -10,29 +10,29 @@ import { planLine, scoreLine } from "./words.js";
  */
 export function candidatesPanel(reply, steering) {
   const others = reply.candidates.filter((one) => one.text !== reply.reply);
-  if (!others.length) return [h("p", { class: "hint" }, "It thought of nothing else.")];
-  return [h("ol", { class: "candidates" }, ...reply.candidates.map((one, place) => item(one, place, reply, steering)))];
+  if (!others.length) return [h("p", { class: "hint" }, "There were no other candidates.")];
+  return [h("ol", { class: "candidates" }, ...reply.candidates.map((one, index) => item(one, index, reply, steering)))];
 }
 
-function item(candidate, place, reply, steering) {
+function item(candidate, index, reply, steering) {
   const isChosen = candidate.text === reply.reply;
   const plan = planLine(candidate.plan);
   const scores = scoreLine(candidate.scores);
-  const act = () => steering?.isBusy || steering?.steer(wish(candidate.plan));
-  const canSpeak = steering && !isChosen && candidate.plan;
-  const state = { "aria-disabled": steering?.isBusy || null, data: { focus: `candidate:${place}` } };
+  const act = () => steering?.isBusy || steering?.steer(requested(candidate.plan));
+  const canRequest = steering && !isChosen && candidate.plan;
+  const state = { "aria-disabled": steering?.isBusy || null, data: { focus: `candidate:${index}` } };
   return h(
     "li",
     { class: isChosen ? "chosen" : "" },
-    isChosen && h("span", { class: "hint" }, "This was said:"),
+    isChosen && h("span", { class: "hint" }, "Selected reply:"),
     h("p", { class: "words" }, candidate.text),
     plan && h("p", { class: "hint" }, `Plan: ${plan}.`),
-    scores && h("p", { class: "hint" }, `Judged: ${scores}.`),
-    canSpeak && button("Speak again by this plan", act, state),
+    scores && h("p", { class: "hint" }, `Scores: ${scores}.`),
+    canRequest && button("Reply with this plan", act, state),
   );
 }
 
-/** The parts of a plan that can be asked for. */
-function wish({ emotion, mechanisms, act, tone }) {
+/** The factors of a plan that can be requested. */
+function requested({ emotion, mechanisms, act, tone }) {
   return Object.fromEntries(Object.entries({ emotion, mechanisms, act, tone }).filter(([, value]) => value != null));
 }

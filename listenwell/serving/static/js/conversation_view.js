@@ -1,4 +1,4 @@
-/** The conversation as it is read, kept in step with the talk. */
+/** The conversation as it is read, kept in step with the conversation. */
 
 import { at } from "./dom.js";
 import { ExchangeView } from "./exchange_view.js";
@@ -8,34 +8,34 @@ const NEAR = 240;
 
 export class ConversationView {
   /**
-   * @param {import("./talk.js").Talk} talk
+   * @param {import("./conversation.js").Conversation} conversation
    * @param {ConstructorParameters<typeof ExchangeView>[2]} page
    */
-  constructor(talk, page) {
-    Object.assign(this, { talk, page });
+  constructor(conversation, page) {
+    Object.assign(this, { conversation, page });
     this.list = at("conversation");
     this.welcome = at("welcome");
     /** @type {Map<string, ExchangeView>} */
     this.views = new Map();
-    talk.addEventListener("talk", () => this.#all());
-    talk.addEventListener("exchange", ({ detail }) => {
+    conversation.addEventListener("conversation", () => this.#all());
+    conversation.addEventListener("exchange", ({ detail }) => {
       this.#one(detail, (view) => view.update());
       if (detail.replies.length) this.#showNewest(detail);
     });
-    talk.addEventListener("settings", () => talk.last && this.#one(talk.last, (view) => view.update()));
-    talk.addEventListener("pending", ({ detail }) => this.#one(detail, (view) => view.updatePending()));
+    conversation.addEventListener("settings", () => conversation.last && this.#one(conversation.last, (view) => view.update()));
+    conversation.addEventListener("pending", ({ detail }) => this.#one(detail, (view) => view.updatePending()));
     setInterval(() => this.views.forEach((view) => view.tick()), 1000);
   }
 
   /** Draws everything; those that stay keep the focus and what is open. */
   #all() {
-    const { exchanges } = this.talk;
+    const { exchanges } = this.conversation;
     const before = this.views;
     const isNew = !exchanges.some((exchange) => before.has(exchange.view));
     this.views = new Map();
     exchanges.forEach((exchange, place) => {
       const view = before.get(exchange.view);
-      const found = view?.exchange === exchange ? view : new ExchangeView(exchange, this.talk, this.page);
+      const found = view?.exchange === exchange ? view : new ExchangeView(exchange, this.conversation, this.page);
       if (found === view) found.update();
       this.views.set(exchange.view, found);
       const there = this.list.children[place] ?? null;
@@ -50,7 +50,7 @@ export class ConversationView {
   #one(exchange, change) {
     const view = this.views.get(exchange.view);
     if (view?.exchange !== exchange) return;
-    const isAtEnd = exchange === this.talk.last && this.#isNearEnd();
+    const isAtEnd = exchange === this.conversation.last && this.#isNearEnd();
     change(view);
     if (isAtEnd) this.#toEnd();
   }

@@ -11,7 +11,7 @@
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
-    if (name === "on") for (const [event, heard] of Object.entries(value)) element.addEventListener(event, heard);
+    if (name === "on") for (const [event, handler] of Object.entries(value)) element.addEventListener(event, handler);
     else if (name === "data") Object.assign(element.dataset, value);
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, String(value));

@@ -7,13 +7,13 @@ import { pendingWords } from "./words.js";
 
 export class ExchangeView {
   /**
-   * @param {import("./talk.js").Exchange} exchange
-   * @param {import("./talk.js").Talk} talk
+   * @param {import("./conversation.js").Exchange} exchange
+   * @param {import("./conversation.js").Conversation} conversation
    * @param {{labels: Object<string, string[]>, canPlan: (model: string|null) => boolean, open: Set<string>,
-   *   attempt: (work: () => Promise<void>) => void, takeBack: (exchange: import("./talk.js").Exchange) => void}} page
+   *   attempt: (work: () => Promise<void>) => void, takeBack: (exchange: import("./conversation.js").Exchange) => void}} page
    */
-  constructor(exchange, talk, page) {
-    Object.assign(this, { exchange, talk, page });
+  constructor(exchange, conversation, page) {
+    Object.assign(this, { exchange, conversation, page });
     this.shown = exchange.replies.length;
     this.element = this.#made();
   }
@@ -39,8 +39,8 @@ export class ExchangeView {
   /** Lets time pass. */
   tick() {
     const { pending } = this.exchange;
-    if (pending && this.status && pending.phase !== "speaking") {
-      this.status.textContent = pendingWords(pending, this.talk.usual);
+    if (pending && this.status && pending.phase !== "replying") {
+      this.status.textContent = pendingWords(pending, this.conversation.usual);
     }
   }
 
@@ -54,10 +54,10 @@ export class ExchangeView {
   }
 
   #made() {
-    const { exchange, talk } = this;
+    const { exchange, conversation } = this;
     this.current = exchange.current;
     this.pending = exchange.pending ? this.#pending() : null;
-    const isLast = exchange === talk.last;
+    const isLast = exchange === conversation.last;
     const isCompared = isLast && exchange.replies.length + (this.pending ? 1 : 0) > 1;
     const words = h("p", { class: "words" }, exchange.said);
     const said = h("div", { class: "said" }, h("span", { class: "unseen" }, "You said: "), words);
@@ -71,7 +71,7 @@ export class ExchangeView {
     const views = replies.map((reply, place) => this.#reply(reply, place + 1, true, place + 1 !== current));
     const grid = h("div", { class: "versions several" }, ...views, this.pending);
     if (!current) return [grid];
-    const title = replies.length > 1 && h("p", { class: "head" }, `Behind reply ${current}:`);
+    const title = replies.length > 1 && h("p", { class: "head" }, `Details of reply ${current}:`);
     return [grid, h("div", { class: "under" }, title, ...replyFolds(replies[current - 1], this.#where(current, true)))];
   }
 
@@ -92,21 +92,21 @@ export class ExchangeView {
   }
 
   #where(version, isLast) {
-    const { exchange, talk, page } = this;
-    const steer = (change) => talk.steer(exchange, change);
-    const choose = (chosen) => page.attempt(() => talk.choose(exchange, chosen));
-    const canPlan = page.canPlan(talk.model);
+    const { exchange, conversation, page } = this;
+    const steer = (change) => conversation.steer(exchange, change);
+    const choose = (chosen) => page.attempt(() => conversation.choose(exchange, chosen));
+    const canPlan = page.canPlan(conversation.model);
     return { exchange, version, isLast, canPlan, labels: page.labels, open: page.open, steer, choose };
   }
 
   #pending() {
     const { pending } = this.exchange;
     const { phase } = pending;
-    if (phase === "speaking") {
+    if (phase === "replying") {
       this.status = null;
       return h("div", { class: "pending" }, h("p", { class: "reply words" }, pending.text));
     }
-    this.status = h("span", {}, pendingWords(pending, this.talk.usual));
+    this.status = h("span", {}, pendingWords(pending, this.conversation.usual));
     const dots = h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i"));
     const buttons = this.#buttons(phase);
     return h(
@@ -118,15 +118,15 @@ export class ExchangeView {
   }
 
   #buttons(phase) {
-    const { exchange, talk, page } = this;
-    const entry = exchange.key && talk.outbox.get(exchange.key);
+    const { exchange, conversation, page } = this;
+    const entry = exchange.key && conversation.outbox.get(exchange.key);
     const canTakeBack = entry && !entry.accepted && ["queued", "trouble", "failed"].includes(phase);
     const found = [];
     if (phase === "trouble") found.push(button("Try now", nudge, { data: { focus: "try" } }));
     if (phase === "failed" && exchange.pending.isGone) {
-      found.push(button("Send it in a new conversation", () => talk.moveOn(), { data: { focus: "move" } }));
+      found.push(button("Send it in a new conversation", () => conversation.moveOn(), { data: { focus: "move" } }));
     } else if (phase === "failed") {
-      found.push(button("Try again", () => talk.retry(exchange), { data: { focus: "try" } }));
+      found.push(button("Try again", () => conversation.retry(exchange), { data: { focus: "try" } }));
     }
     if (canTakeBack) found.push(button("Take it back", () => page.takeBack(exchange), { data: { focus: "back" } }));
     return found;

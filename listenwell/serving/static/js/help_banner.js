@@ -33,22 +33,22 @@ function dialled(words, numbers) {
 }
 
 export class HelpBanner {
-  /** @param {import("./talk.js").Talk} talk */
-  constructor(talk) {
-    this.talk = talk;
+  /** @param {import("./conversation.js").Conversation} conversation */
+  constructor(conversation) {
+    this.conversation = conversation;
     this.element = at("help");
     /** The exchanges for which it was put away. */
     this.hidden = new Set();
     this.shown = "";
-    for (const event of ["talk", "exchange"]) talk.addEventListener(event, () => this.#update());
+    for (const event of ["conversation", "exchange"]) conversation.addEventListener(event, () => this.#update());
   }
 
   #update() {
-    const found = this.talk.exchanges
+    const found = this.conversation.exchanges
       .map((exchange) => ({ exchange, reply: exchange.replies[(exchange.current ?? 0) - 1] }))
-      .filter(({ exchange, reply }) => levelOf(reply) && !this.hidden.has(`${this.talk.id} ${exchange.number}`));
+      .filter(({ exchange, reply }) => levelOf(reply) && !this.hidden.has(`${this.conversation.id} ${exchange.number}`));
     const grave = found.findLast(({ reply }) => levelOf(reply) === "crisis") ?? found.at(-1);
-    const state = grave ? `${this.talk.id} ${grave.exchange.number}` : "";
+    const state = grave ? `${this.conversation.id} ${grave.exchange.number}` : "";
     if (state === this.shown) return;
     this.shown = state;
     this.element.hidden = !grave;
@@ -63,16 +63,16 @@ export class HelpBanner {
     const directory = safety.directory ?? DIRECTORY;
     const link = h("a", { href: `https://${directory}`, target: "_blank", rel: "noopener noreferrer" }, directory);
     const lines = safety.help ? [...dialled(safety.help, /(?<=: )\d[\d ]*\d/g), ", and more at "] : [];
-    const words = isCrisis ? "You do not have to be alone with this" : "Should it become too much";
+    const words = isCrisis ? "You do not have to be alone with this" : "If it becomes too much";
     const number = dialled(safety.emergency ?? "your local emergency number", /\d{3,}/g);
     const emergency = ["In danger now: call ", ...number, ". "];
-    const see = h("a", { href: `#exchange-${exchange.view}` }, "What to do: the reply");
+    const see = h("a", { href: `#exchange-${exchange.view}` }, "See the reply");
     const listeners = ["People who listen, by phone or chat: ", ...lines];
     const told = isCrisis ? [...emergency, ...listeners] : listeners;
     this.element.append(
       h("h2", {}, words),
       h("p", { role: isCrisis ? "alert" : null }, ...told, link, "."),
-      h("p", { class: "buttons" }, isCrisis && see, button("Put this away", () => this.#hide(state))),
+      h("p", { class: "buttons" }, isCrisis && see, button("Hide this", () => this.#hide(state))),
     );
   }
 

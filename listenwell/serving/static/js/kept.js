@@ -11,7 +11,7 @@ export class Kept {
   /** Those in which something was said; one that nothing was said in is of no use to anybody. */
   async list() {
     const { conversations } = await this.api.json("GET", ALL);
-    return conversations.filter((talk) => talk.exchanges > 0);
+    return conversations.filter((conversation) => conversation.exchanges > 0);
   }
 
   /**
@@ -52,12 +52,12 @@ export class Kept {
 
   /** @param {import("./outbox.js").Entry} entry */
   say(entry, hooks) {
-    const path = `${ALL}/${encodeURIComponent(entry.talk)}/messages`;
+    const path = `${ALL}/${encodeURIComponent(entry.conversation)}/messages`;
     return this.api.stream(path, { text: entry.text, key: entry.key }, hooks);
   }
 
   /** @param {string} key - the reply's own name: asked for again under it, it is the same reply */
-  again(id, want, key, hooks) {
-    return this.api.stream(`${ALL}/${encodeURIComponent(id)}/again`, want ? { want, key } : { key }, hooks);
+  again(id, target, key, hooks) {
+    return this.api.stream(`${ALL}/${encodeURIComponent(id)}/again`, target ? { target, key } : { key }, hooks);
   }
 }

@@ -15,7 +15,7 @@ import { connectPersona } from "./persona.js";
 import { Saved } from "./saved.js";
 import { Sender } from "./sender.js";
 import { Side } from "./side.js";
-import { Talk } from "./talk.js";
+import { Conversation } from "./conversation.js";
 import { connectTheme } from "./theme.js";
 import { Unkept } from "./unkept.js";
 
@@ -24,7 +24,7 @@ const matters = new Map();
 
 /**
  * Says above the box what is the matter with a part of the page; empty for nothing.
- * @param {"page"|"talk"|"model"} part
+ * @param {"page"|"conversation"|"model"} part
  * @param {string} words
  */
 function tell(part, words) {
@@ -55,34 +55,34 @@ async function start() {
   at("stored").textContent = about.stored;
   at("stored-side").textContent = about.is_stored
     ? "Only this browser can open these conversations."
-    : "Conversations live in this tab only.";
+    : "Conversations are stored in this tab only.";
 
   const saved = Saved.open(about.is_stored);
   const store = about.is_stored ? new Kept(api) : new Unkept(api, saved, about.limits.history);
   const outbox = new Outbox(saved);
   const sender = new Sender(store, outbox);
-  const talk = new Talk({ store, outbox, sender, saved, tab: Saved.open(false) });
+  const conversation = new Conversation({ store, outbox, sender, saved, tab: Saved.open(false) });
 
   const composer = new Composer(saved, about.limits.text, (text) => {
     tell("page", "");
-    tell("talk", "");
-    talk.say(text);
+    tell("conversation", "");
+    conversation.say(text);
   });
-  const takeBack = (exchange) => composer.put(talk.takeBack(exchange));
+  const takeBack = (exchange) => composer.put(conversation.takeBack(exchange));
   // Of a model that says it only when it is loaded, the replies show whether there is a plan to change.
   const canPlan = (name) => (about.models.find((one) => one.name === name) ?? about.models[0]).plans !== false;
-  new ConversationView(talk, { labels: about.labels, canPlan, open: new Set(), attempt, takeBack });
-  new HelpBanner(talk);
-  connectAnnouncer(talk);
-  connectPersona(talk, about.limits);
-  const models = new Models(api, talk, attempt);
-  const side = new Side(talk, attempt, announce);
+  new ConversationView(conversation, { labels: about.labels, canPlan, open: new Set(), attempt, takeBack });
+  new HelpBanner(conversation);
+  connectAnnouncer(conversation);
+  connectPersona(conversation, about.limits);
+  const models = new Models(api, conversation, attempt);
+  const side = new Side(conversation, attempt, announce);
   models.addEventListener("state", ({ detail }) => tell("model", detail));
-  talk.addEventListener("said", ({ detail }) => tell("talk", detail));
+  conversation.addEventListener("said", ({ detail }) => tell("conversation", detail));
 
   models.look();
   side.update();
-  await attempt(() => talk.resume());
+  await attempt(() => conversation.resume());
   document.documentElement.dataset.ready = "true"; // for tests
 }
 

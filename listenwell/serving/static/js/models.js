@@ -10,18 +10,18 @@ export class Models extends EventTarget {
   /**
    * Tells by the event `state` what to say of the model in use (detail: words, empty for nothing).
    * @param {import("./api.js").Api} api
-   * @param {import("./talk.js").Talk} talk
+   * @param {import("./conversation.js").Conversation} conversation
    * @param {(work: () => Promise<void>) => void} attempt
    */
-  constructor(api, talk, attempt) {
+  constructor(api, conversation, attempt) {
     super();
-    Object.assign(this, { api, talk });
+    Object.assign(this, { api, conversation });
     this.select = at("model");
     /** @type {{name: string, state: string}[]} */
     this.models = [];
     this.select.addEventListener("change", () => attempt(() => this.#choose(this.select.value)));
-    talk.addEventListener("settings", () => this.#show());
-    talk.addEventListener("replied", () => this.#isReady() || this.look());
+    conversation.addEventListener("settings", () => this.#show());
+    conversation.addEventListener("replied", () => this.#isReady() || this.look());
   }
 
   /** Asks how the models are, and again while the one in use is being loaded. */
@@ -31,7 +31,7 @@ export class Models extends EventTarget {
       this.models = models;
       this.#show();
     } catch {
-      // The talk itself tells that the server cannot be reached.
+      // The conversation itself tells that the server cannot be reached.
     }
     clearTimeout(this.timer);
     if (!this.models.length || this.#used()?.state === "loading") this.timer = setTimeout(() => this.look(), SOON);
@@ -39,7 +39,7 @@ export class Models extends EventTarget {
 
   async #choose(name) {
     try {
-      await this.talk.change({ model: name });
+      await this.conversation.change({ model: name });
       await this.look();
     } finally {
       this.#show();
@@ -47,7 +47,7 @@ export class Models extends EventTarget {
   }
 
   #used() {
-    return this.models.find(({ name }) => name === this.talk.model) ?? this.models[0];
+    return this.models.find(({ name }) => name === this.conversation.model) ?? this.models[0];
   }
 
   #isReady() {
@@ -64,7 +64,7 @@ export class Models extends EventTarget {
     this.select.value = used.name;
     at("model-words").textContent = modelWords(used.name, used.state);
     const words = {
-      loading: `The listener is waking up: the model ${used.name} is being loaded. You can write already.`,
+      loading: `The model ${used.name} is loading. You can write already.`,
       failed: `The model ${used.name} could not be loaded. Whoever runs this service finds the reason in its log.`,
     };
     this.dispatchEvent(new CustomEvent("state", { detail: words[used.state] ?? "" }));

@@ -8,7 +8,7 @@ const DRAFT = "new-";
 /**
  * @typedef {Object} Entry
  * @property {string} key - the message's own name: sent again under it, it is kept once
- * @property {string} talk - the conversation, or the name of one that the server does not know yet
+ * @property {string} conversation - the conversation, or the name of one that the server does not know yet
  * @property {string} text
  * @property {{persona: string[], model: string|null}} begins - what a new conversation begins with
  * @property {boolean} [accepted] - whether the server said that it has it
@@ -20,9 +20,9 @@ export function newDraft() {
   return DRAFT + newKey();
 }
 
-/** @param {string} talk */
-export function isDraft(talk) {
-  return talk.startsWith(DRAFT);
+/** @param {string} conversation */
+export function isDraft(conversation) {
+  return conversation.startsWith(DRAFT);
 }
 
 export class Outbox {
@@ -32,9 +32,10 @@ export class Outbox {
   }
 
   /** @returns {Entry[]} the oldest first, of one conversation or of all */
-  entries(talk) {
-    const all = this.saved.get(NAME, []);
-    return talk ? all.filter((entry) => entry.talk === talk) : all;
+  entries(conversation) {
+    // Earlier versions wrote `talk`.
+    const all = this.saved.get(NAME, []).map(({ talk, ...entry }) => ({ conversation: talk, ...entry }));
+    return conversation ? all.filter((entry) => entry.conversation === conversation) : all;
   }
 
   /** @returns {Entry|undefined} */
@@ -48,8 +49,8 @@ export class Outbox {
   }
 
   /** @returns {Entry} */
-  add(talk, text, begins) {
-    const entry = { key: newKey(), talk, text, begins };
+  add(conversation, text, begins) {
+    const entry = { key: newKey(), conversation, text, begins };
     this.saved.set(NAME, [...this.entries(), entry]);
     return entry;
   }
@@ -59,8 +60,8 @@ export class Outbox {
   }
 
   /** Forgets what waits for one conversation, or everything. */
-  clear(talk) {
-    this.saved.set(NAME, talk ? this.entries().filter((entry) => entry.talk !== talk) : []);
+  clear(conversation) {
+    this.saved.set(NAME, conversation ? this.entries().filter((entry) => entry.conversation !== conversation) : []);
   }
 
   /** @param {Partial<Entry>} change */
@@ -70,7 +71,7 @@ export class Outbox {
 
   /** Gives all messages of one conversation to another, to be sent there. */
   move(from, to) {
-    const moved = ({ failed, ...entry }) => ({ ...entry, talk: to, accepted: false });
-    this.saved.set(NAME, this.entries().map((entry) => (entry.talk === from ? moved(entry) : entry)));
+    const moved = ({ failed, ...entry }) => ({ ...entry, conversation: to, accepted: false });
+    this.saved.set(NAME, this.entries().map((entry) => (entry.conversation === from ? moved(entry) : entry)));
   }
 }

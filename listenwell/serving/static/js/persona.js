@@ -27,13 +27,13 @@ export function personaProblem(lines, limits) {
 
 /**
  * Connects the editor.
- * @param {import("./talk.js").Talk} talk
+ * @param {import("./conversation.js").Conversation} conversation
  * @param {Object<string, number>} limits
  */
-export function connectPersona(talk, limits) {
+export function connectPersona(conversation, limits) {
   const [dialog, box, problem] = [at("persona"), at("persona-lines"), at("persona-problem")];
   at("persona-open").addEventListener("click", () => {
-    box.value = talk.persona.join("\n");
+    box.value = conversation.persona.join("\n");
     problem.textContent = "";
     dialog.showModal();
   });
@@ -44,10 +44,10 @@ export function connectPersona(talk, limits) {
     problem.textContent = personaProblem(lines, limits);
     if (problem.textContent) return;
     try {
-      await talk.change({ persona: lines });
+      await conversation.change({ persona: lines });
       dialog.close();
     } catch (failure) {
-      problem.textContent = `It was not kept. ${failure.message}`;
+      problem.textContent = `It was not saved. ${failure.message}`;
     }
   });
 }

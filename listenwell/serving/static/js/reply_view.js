@@ -1,18 +1,18 @@
-/** One reply, with what unfolds beneath it. */
+/** One reply, with its details. */
 
 import { candidatesPanel } from "./candidates.js";
 import { button, h } from "./dom.js";
 import { folds } from "./folds.js";
-import { heardPanel } from "./heard.js";
+import { emotionPanel } from "./emotion.js";
 import { planPanel } from "./plan.js";
-import { askedLine } from "./words.js";
+import { targetLine } from "./words.js";
 
-export const FOLDS = ["heard", "meant", "else"];
+export const FOLDS = ["emotion", "plan", "candidates"];
 
 /**
  * @param {any} reply
  * @param {Object} where
- * @param {import("./talk.js").Exchange} where.exchange
+ * @param {import("./conversation.js").Exchange} where.exchange
  * @param {number} where.version - from 1
  * @param {boolean} where.isLast - whether it answers the last message, so that it can be spoken again
  * @param {boolean} where.canPlan - whether the model that would speak again makes plans
@@ -44,14 +44,14 @@ export function replyFolds(reply, { exchange, version, isLast, canPlan, labels, 
   const canSteer = isLast && isCurrent && canPlan && reply.plan !== null && exchange.number !== null;
   const prefix = foldPrefix(exchange, version);
   const makers = {
-    heard: () => {
+    emotion: () => {
       const steering = canSteer && { labels: labels.emotion, isBusy, choose: (emotion) => steer({ emotion }) };
-      return heardPanel(reply, steering || null, prefix);
+      return emotionPanel(reply, steering || null, prefix);
     },
-    meant: () => planPanel(reply, canSteer ? { labels, pins: exchange.pins, isBusy, steer } : null),
-    else: () => candidatesPanel(reply, canSteer ? { isBusy, steer } : null),
+    plan: () => planPanel(reply, canSteer ? { labels, pins: exchange.pins, isBusy, steer } : null),
+    candidates: () => candidatesPanel(reply, canSteer ? { isBusy, steer } : null),
   };
-  const words = { heard: "What it heard", meant: "What it meant to do", else: "What else it could have said" };
+  const words = { emotion: "Detected emotion", plan: "Plan of the reply", candidates: "Other candidates" };
   return folds(prefix, FOLDS.map((name) => ({ name, words: words[name], make: makers[name] })), open);
 }
 
@@ -64,17 +64,17 @@ function label({ replies }, version) {
   return replies.length > 1 ? `Reply ${version} of ${replies.length} by the listener` : "The listener";
 }
 
-function head({ want }, version, isCurrent) {
-  const wish = askedLine(want);
+function head({ target }, version, isCurrent) {
+  const requested = targetLine(target);
   return h(
     "p",
     { class: "head" },
     h("strong", {}, `Reply ${version}`),
-    isCurrent && h("span", {}, "The talk goes on from this one."),
-    wish && h("span", {}, `You asked for: ${wish}.`),
+    isCurrent && h("span", {}, "The conversation continues from this reply."),
+    requested && h("span", {}, `Requested: ${requested}.`),
   );
 }
 
 function goOn(version, choose) {
-  return button("Go on from this one", () => choose(version), { class: "quiet go-on", data: { focus: `go-on:${version}` } });
+  return button("Continue from this reply", () => choose(version), { class: "quiet go-on", data: { focus: `go-on:${version}` } });
 }

@@ -3,7 +3,7 @@
 import { isDraft } from "./outbox.js";
 import { persist } from "./patience.js";
 
-const LOST = "The connection is lost. Your message is kept here and is sent as soon as the server answers.";
+const LOST = "The connection is lost. Your message is saved here and will be sent when the server responds.";
 
 export class Sender extends EventTarget {
   /**
@@ -16,7 +16,7 @@ export class Sender extends EventTarget {
     super();
     this.store = store;
     this.outbox = outbox;
-    /** @type {Map<string, import("./talk.js").Pending>} what is happening, by message */
+    /** @type {Map<string, import("./conversation.js").Pending>} what is happening, by message */
     this.states = new Map();
     /** @type {{key: string, controller: AbortController}|null} */
     this.active = null;
@@ -78,14 +78,14 @@ export class Sender extends EventTarget {
       event: (name, data) => {
         const { text = "" } = this.states.get(key);
         if (name === "waiting") this.#set(key, { phase: "waiting", ahead: data.ahead });
-        if (name === "text") this.#set(key, { phase: "speaking", text: text + data.text });
+        if (name === "text") this.#set(key, { phase: "replying", text: text + data.text });
       },
     });
   }
 
   /** A conversation of which the server does not know yet is begun with its first message. */
   async #begun(key) {
-    const from = this.outbox.get(key)?.talk;
+    const from = this.outbox.get(key)?.conversation;
     if (!from || !isDraft(from)) return;
     const made = await this.store.begin(this.outbox.get(key).begins, from);
     this.outbox.move(from, made.id);
@@ -94,7 +94,7 @@ export class Sender extends EventTarget {
 
   #set(key, change) {
     const before = this.states.get(key);
-    const text = change.phase === "speaking" ? change.text : "";
+    const text = change.phase === "replying" ? change.text : "";
     this.states.set(key, Object.assign(before ?? { since: Date.now() }, change, { text }));
     const entry = this.outbox.get(key);
     if (entry) this.#tell("pending", { entry, pending: this.states.get(key), change });

@@ -6,27 +6,27 @@ import { personaWords, when } from "./words.js";
 
 export class Side {
   /**
-   * @param {import("./talk.js").Talk} talk
+   * @param {import("./conversation.js").Conversation} conversation
    * @param {(work: () => Promise<void>) => void} attempt - does something and says what failed
    * @param {(words: string) => void} announce
    */
-  constructor(talk, attempt, announce) {
-    Object.assign(this, { talk, attempt, announce });
-    this.talks = [];
+  constructor(conversation, attempt, announce) {
+    Object.assign(this, { conversation, attempt, announce });
+    this.conversations = [];
     this.#connectMenu();
     this.#connectButtons();
-    talk.addEventListener("talk", () => this.#show());
-    talk.addEventListener("exchange", () => this.#showButtons());
-    talk.addEventListener("settings", () => {
-      at("persona-words").textContent = personaWords(talk.persona);
+    conversation.addEventListener("conversation", () => this.#show());
+    conversation.addEventListener("exchange", () => this.#showButtons());
+    conversation.addEventListener("settings", () => {
+      at("persona-words").textContent = personaWords(conversation.persona);
     });
-    talk.addEventListener("list", () => this.update());
+    conversation.addEventListener("list", () => this.update());
   }
 
   /** Asks for the list again. */
   async update() {
     try {
-      this.talks = await this.talk.store.list();
+      this.conversations = await this.conversation.store.list();
     } catch {
       return; // the old list is better than none
     }
@@ -34,24 +34,24 @@ export class Side {
   }
 
   #show() {
-    const items = this.talks.map(({ id, begins, changed }) => {
+    const items = this.conversations.map(({ id, begins, changed }) => {
       const open = () => {
         this.#close();
-        this.attempt(() => this.talk.open(id));
+        this.attempt(() => this.conversation.open(id));
       };
       const properties = { type: "button", title: when(changed), data: { focus: id }, on: { click: open } };
-      return h("li", {}, h("button", { ...properties, "aria-current": id === this.talk.id ? "true" : null }, begins));
+      return h("li", {}, h("button", { ...properties, "aria-current": id === this.conversation.id ? "true" : null }, begins));
     });
-    swap(at("talks"), h("ul", { id: "talks", class: "talks" }, ...items));
-    at("no-talks").hidden = items.length > 0;
+    swap(at("conversation-list"), h("ul", { id: "conversation-list", class: "conversations" }, ...items));
+    at("no-conversations").hidden = items.length > 0;
     this.#showButtons();
   }
 
   #showButtons() {
-    const { talk } = this;
-    at("export").disabled = talk.isNew;
-    at("delete").disabled = !talk.exchanges.length;
-    at("export-all").disabled = at("delete-all").disabled = !this.talks.length;
+    const { conversation } = this;
+    at("export").disabled = conversation.isNew;
+    at("delete").disabled = !conversation.exchanges.length;
+    at("export-all").disabled = at("delete-all").disabled = !this.conversations.length;
   }
 
   #connectMenu() {
@@ -74,33 +74,33 @@ export class Side {
   }
 
   #connectButtons() {
-    const { talk, attempt } = this;
+    const { conversation, attempt } = this;
     at("new").addEventListener("click", () => {
       this.#close();
-      talk.begin();
+      conversation.begin();
       this.announce("A new conversation.");
       at("message").focus();
     });
-    at("export").addEventListener("click", () => attempt(async () => this.#export(talk.id)));
+    at("export").addEventListener("click", () => attempt(async () => this.#export(conversation.id)));
     at("export-all").addEventListener("click", () => attempt(async () => this.#export(null)));
     at("delete").addEventListener("click", () => attempt(() => this.#delete()));
     at("delete-all").addEventListener("click", () => attempt(() => this.#deleteAll()));
   }
 
   async #export(id) {
-    download(await this.talk.store.exported(id), id ? "conversation.jsonl" : "conversations.jsonl");
+    download(await this.conversation.store.exported(id), id ? "conversation.jsonl" : "conversations.jsonl");
   }
 
   async #delete() {
     if (!(await isSure("Delete this conversation?", "It cannot be brought back."))) return;
-    await this.talk.remove();
+    await this.conversation.remove();
     this.#deleted("The conversation is deleted.");
   }
 
   async #deleteAll() {
-    const words = `All ${this.talks.length} of your conversations are deleted, and cannot be brought back.`;
+    const words = `All ${this.conversations.length} of your conversations are deleted, and cannot be brought back.`;
     if (!(await isSure("Delete all conversations?", words))) return;
-    await this.talk.removeAll();
+    await this.conversation.removeAll();
     this.#deleted("All conversations are deleted.");
   }
 

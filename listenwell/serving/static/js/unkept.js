@@ -3,8 +3,8 @@
 import { Failure } from "./api.js";
 import { newKey } from "./saved.js";
 
-const NAME = "talks";
-/** Characters of a talk that are sent along at most; the service refuses much more. */
+const NAME = "talks"; // the name of earlier versions
+/** Characters of a conversation that are sent along at most; the service refuses much more. */
 const MOST_CHARACTERS = 80_000;
 
 export class Unkept {
@@ -21,9 +21,9 @@ export class Unkept {
 
   async list() {
     return Object.values(this.#all())
-      .filter((talk) => talk.exchanges.length)
+      .filter((conversation) => conversation.exchanges.length)
       .sort((one, other) => other.changed - one.changed)
-      .map((talk) => ({ ...talk, begins: talk.exchanges[0].said.slice(0, 80), exchanges: talk.exchanges.length }));
+      .map((conversation) => ({ ...conversation, begins: conversation.exchanges[0].said.slice(0, 80), exchanges: conversation.exchanges.length }));
   }
 
   async begin({ persona, model }) {
@@ -32,9 +32,9 @@ export class Unkept {
   }
 
   async get(id) {
-    const talk = this.#all()[id];
-    if (!talk) throw new Failure("There is no such conversation.", { status: 404, code: "not_found" });
-    return talk;
+    const conversation = this.#all()[id];
+    if (!conversation) throw new Failure("There is no such conversation.", { status: 404, code: "not_found" });
+    return conversation;
   }
 
   async change(id, change) {
@@ -51,50 +51,50 @@ export class Unkept {
   }
 
   async exported(id) {
-    const talks = id ? [await this.get(id)] : Object.values(this.#all());
-    const begun = talks.filter((talk) => talk.exchanges.length);
-    return begun.map((talk) => `${JSON.stringify(dialogue(talk))}\n`).join("");
+    const conversations = id ? [await this.get(id)] : Object.values(this.#all());
+    const begun = conversations.filter((conversation) => conversation.exchanges.length);
+    return begun.map((conversation) => `${JSON.stringify(dialogue(conversation))}\n`).join("");
   }
 
   async choose(id, number, version) {
-    const talk = await this.get(id);
-    talk.exchanges[number - 1].current = version;
-    return this.#write(talk);
+    const conversation = await this.get(id);
+    conversation.exchanges[number - 1].current = version;
+    return this.#write(conversation);
   }
 
   /** @param {import("./outbox.js").Entry} entry */
   async say(entry, hooks) {
-    const talk = await this.get(entry.talk);
-    let exchange = talk.exchanges.find((one) => one.key === entry.key);
+    const conversation = await this.get(entry.conversation);
+    let exchange = conversation.exchanges.find((one) => one.key === entry.key);
     if (!exchange) {
-      const number = talk.exchanges.length + 1;
+      const number = conversation.exchanges.length + 1;
       exchange = { number, said: entry.text, key: entry.key, created: Date.now() / 1000, current: null, replies: [] };
-      talk.exchanges.push(exchange);
-      this.#write(talk);
+      conversation.exchanges.push(exchange);
+      this.#write(conversation);
     }
     const version = exchange.replies.length;
     if (version) return { number: exchange.number, version, reply: exchange.replies[version - 1] };
-    return this.#answered(entry.talk, exchange.number, undefined, hooks);
+    return this.#answered(entry.conversation, exchange.number, undefined, hooks);
   }
 
-  async again(id, want, key, hooks) {
-    return this.#answered(id, (await this.get(id)).exchanges.length, want, hooks);
+  async again(id, target, key, hooks) {
+    return this.#answered(id, (await this.get(id)).exchanges.length, target, hooks);
   }
 
-  async #answered(id, number, want, hooks) {
+  async #answered(id, number, target, hooks) {
     const before = await this.get(id);
     const history = turns({ ...before, exchanges: before.exchanges.slice(0, number - 1) }).slice(-this.most);
     const { said } = before.exchanges[number - 1];
     let size = said.length;
     const begin = history.findLastIndex((turn) => (size += turn.text.length) > MOST_CHARACTERS) + 1;
     const body = { text: said, history: history.slice(begin), persona: before.persona, model: before.model };
-    const made = await this.api.stream("/api/reply", want ? { ...body, want } : body, hooks);
-    const reply = { ...made, want: want ?? null };
-    const talk = await this.get(id);
-    const exchange = talk.exchanges[number - 1];
+    const made = await this.api.stream("/api/reply", target ? { ...body, target } : body, hooks);
+    const reply = { ...made, target: target ?? null };
+    const conversation = await this.get(id);
+    const exchange = conversation.exchanges[number - 1];
     exchange.replies.push(reply);
     exchange.current = exchange.replies.length;
-    this.#write(talk);
+    this.#write(conversation);
     return { number, version: exchange.current, reply };
   }
 
@@ -102,16 +102,16 @@ export class Unkept {
     return this.saved.get(NAME, {});
   }
 
-  #write(talk) {
-    const written = { ...talk, changed: Date.now() / 1000 };
-    this.saved.set(NAME, { ...this.#all(), [talk.id]: written });
+  #write(conversation) {
+    const written = { ...conversation, changed: Date.now() / 1000 };
+    this.saved.set(NAME, { ...this.#all(), [conversation.id]: written });
     return written;
   }
 }
 
 /** @param {boolean} [isTold] - with the notes of an export */
-function turns(talk, isTold = false) {
-  return talk.exchanges.flatMap((exchange) => {
+function turns(conversation, isTold = false) {
+  return conversation.exchanges.flatMap((exchange) => {
     const own = { speaker: "speaker", text: exchange.said };
     const chosen = exchange.current ? exchange.replies[exchange.current - 1] : null;
     if (!chosen?.reply.trim()) return [own];
@@ -120,12 +120,12 @@ function turns(talk, isTold = false) {
 }
 
 /** What the service, too, says of a reply beside its words. */
-function notes({ model, seed, want }) {
-  return { model, seed: String(seed), ...(want && { want: JSON.stringify(want) }) };
+function notes({ model, seed, target }) {
+  return { model, seed: String(seed), ...(target && { target: JSON.stringify(target) }) };
 }
 
-/** A talk as the service would export it. */
-function dialogue(talk) {
-  const personas = talk.persona.length ? { personas: [{ speaker: "listener", lines: talk.persona }] } : {};
-  return { turns: turns(talk, true), id: talk.id, ...personas };
+/** A conversation as the service would export it. */
+function dialogue(conversation) {
+  const personas = conversation.persona.length ? { personas: [{ speaker: "listener", lines: conversation.persona }] } : {};
+  return { turns: turns(conversation, true), id: conversation.id, ...personas };
 }

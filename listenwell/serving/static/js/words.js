@@ -1,58 +1,72 @@
-/** How things are called on the page. */
+/** The wording of the page. */
 
 const MODELS = {
-  planned: "Decides what to do first, then speaks. It can be steered.",
-  comae: "Plans as the paper CoMAE does. It can be steered.",
-  prompted: "A small language model with a short prompt; nothing trained, no plans.",
-  retrieval: "Finds the best of replies that people wrote; no plans.",
-  vanilla: "Trained to reply, without plans.",
+  planned: "Plans the reply first, then generates it. It can be steered.",
+  comae: "The CoMAE model: plans the reply factor by factor. It can be steered.",
+  prompted: "A small language model with a short prompt. It does not plan.",
+  retrieval: "Selects the best of replies that people wrote. It does not plan.",
+  vanilla: "Fine-tuned to reply. It does not plan.",
 };
 const STATES = {
-  asleep: "It wakes when it is first spoken to.",
-  loading: "It is being loaded.",
+  asleep: "It is loaded when it is first used.",
+  loading: "It is loading.",
   failed: "It could not be loaded.",
 };
-/** Who judges replies, in the order in which they are told. */
-const JUDGES = {
-  choice: "in all",
-  ranker: "how well it answers",
-  likelihood: "how likely the words are",
-  prior: "how common they are anywhere",
-  plan: "how fitting the plan is",
-  realized: "whether it does what was planned",
+/** Reranking features, in the order in which they are shown. */
+const FEATURES = {
+  total: "total",
+  reward: "predicted rating",
+  likelihood: "likelihood",
+  plan_adherence: "plan adherence",
+  interpretation: "interpretation",
+  exploration: "exploration",
 };
-/** What is taken off for; told where there is any. */
-const FAULTS = {
-  stock: "stock phrases",
-  repeated: "said before",
-  copied: "copied from the persona",
-  invented: "a life it does not have",
-  unfinished: "broken off",
-  bare: "a bare question",
-  brief: "too few words",
+/** Penalties; shown only if they are not zero. */
+const PENALTIES = {
+  generic_response: "generic response",
+  repetition: "repetition",
+  copied_persona: "copied persona",
+  unsupported_disclosure: "unsupported self-disclosure",
+  unfinished: "unfinished",
+  generic_question: "generic question",
+  brevity: "brevity",
+};
+/** Names of features in conversations that earlier versions stored. */
+const OLD_NAMES = {
+  choice: "total",
+  liked: "reward",
+  realized: "plan_adherence",
+  interprets: "interpretation",
+  explores: "exploration",
+  stock: "generic_response",
+  repeated: "repetition",
+  copied: "copied_persona",
+  invented: "unsupported_disclosure",
+  bare: "generic_question",
+  brief: "brevity",
 };
 
-/** A label as people write it. */
+/** A label without underscores. */
 export function plain(label) {
   return label.replaceAll("_", " ");
 }
 
-/** What a model is, and how it is. */
+/** The description and the state of a model. */
 export function modelWords(name, state) {
   return [MODELS[name], STATES[state]].filter(Boolean).join(" ");
 }
 
-/** Whether a choice of the persona is made, in a few words. */
+/** The persona in a few words. */
 export function personaWords(lines) {
-  if (!lines.length) return "Nobody in particular.";
+  if (!lines.length) return "No persona.";
   return lines.length === 1 ? lines[0] : `${lines[0]} And ${lines.length - 1} more.`;
 }
 
-/** Names of a plan's parts, in the order in which they are decided. */
-export const PARTS = { emotion: "hears", mechanisms: "uses", act: "does", tone: "expresses" };
+/** The factors of a plan, in the order in which they are decided. */
+export const PARTS = { emotion: "emotion", mechanisms: "mechanisms", act: "act", tone: "tone" };
 
 /**
- * A plan's parts as [part, value in words]; what was not decided is left out.
+ * The factors of a plan as [name, value]; undecided ones are left out.
  * @returns {[string, string][]}
  */
 export function planParts(plan) {
@@ -60,7 +74,7 @@ export function planParts(plan) {
     .filter((part) => plan?.[part] !== undefined && plan[part] !== null)
     .map((part) => {
       const value = plan[part];
-      return [part, Array.isArray(value) ? value.map(plain).join(", ") || "none of the three" : plain(value)];
+      return [part, Array.isArray(value) ? value.map(plain).join(", ") || "none" : plain(value)];
     });
 }
 
@@ -71,21 +85,22 @@ export function planLine(plan) {
     .join(" · ");
 }
 
-/** What was asked for, in a few words. */
-export function askedLine(wish) {
-  return planParts(wish)
-    .map(([part, value]) => (part === "emotion" ? `hearing ${value}` : value))
+/** The requested factors, in a few words. */
+export function targetLine(target) {
+  return planParts(target)
+    .map(([part, value]) => (part === "emotion" ? `emotion ${value}` : value))
     .join(", ");
 }
 
-/** What judges said of a candidate, in one line. */
+/** The scores of a candidate, in one line. */
 export function scoreLine(scores) {
-  const told = Object.entries(scores ?? {}).filter(([name, value]) => value !== null && !(name in FAULTS && !value));
-  const order = Object.keys({ ...JUDGES, ...FAULTS });
-  const place = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
-  return told
-    .sort((one, other) => place(one) - place(other))
-    .map(([name, value]) => `${JUDGES[name] ?? FAULTS[name] ?? plain(name)} ${value.toFixed(2).replace("-", "−")}`)
+  const order = Object.keys({ ...FEATURES, ...PENALTIES });
+  const rank = ([name]) => (order.includes(name) ? order.indexOf(name) : order.length);
+  return Object.entries(scores ?? {})
+    .map(([name, value]) => [OLD_NAMES[name] ?? name, value])
+    .filter(([name, value]) => value !== null && !(name in PENALTIES && !value))
+    .sort((one, other) => rank(one) - rank(other))
+    .map(([name, value]) => `${FEATURES[name] ?? PENALTIES[name] ?? plain(name)} ${value.toFixed(2).replace("-", "−")}`)
     .join(" · ");
 }
 
@@ -106,8 +121,8 @@ export function when(since1970) {
 }
 
 /**
- * What is happening with a message or a reply.
- * @param {import("./talk.js").Pending} pending
+ * The state of a message or a reply.
+ * @param {import("./conversation.js").Pending} pending
  * @param {number|null} usual - seconds that a reply took before
  * @param {number} [now] - milliseconds
  */
@@ -116,14 +131,14 @@ export function pendingWords(pending, usual, now = Date.now()) {
   const left = Math.max(0, Math.ceil((pending.until - now) / 1000));
   switch (pending.phase) {
     case "queued":
-      return "Kept here; it is sent after the message before it.";
+      return "Saved here; it is sent after the previous message.";
     case "sending":
       return passed > 2 ? `Sending. ${passed} s.` : "Sending.";
     case "waiting": {
       if (pending.ahead) return `${ahead(pending.ahead)} Waiting for ${passed} s.`;
       const slow = usual && usual > 4 ? ` A reply takes about ${Math.round(usual)} s here.` : "";
-      const patience = passed > 20 ? " This machine is slow; the reply will come." : "";
-      return `The listener is thinking. ${passed} s.${slow || patience}`;
+      const patience = passed > 20 ? " This may take a while on this machine." : "";
+      return `Generating a reply. ${passed} s.${slow || patience}`;
     }
     case "trouble":
       return left ? `${pending.words} Next try in ${left} s.` : `${pending.words} Trying again.`;
@@ -132,7 +147,7 @@ export function pendingWords(pending, usual, now = Date.now()) {
   }
 }
 
-/** How many are before one in the line. */
+/** How many requests are ahead in the queue. */
 export function ahead(count) {
   return count === 1 ? "One request is ahead of yours." : `${count} requests are ahead of yours.`;
 }

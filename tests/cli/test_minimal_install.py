@@ -1,4 +1,4 @@
-"""Who only wants to talk needs no training framework."""
+"""Replies need no training framework."""
 
 import subprocess
 import sys
@@ -18,12 +18,12 @@ main()
 """
 
 
-def call(*arguments, given=None):
+def call(*arguments, stdin=None):
     return subprocess.run(
         [sys.executable, "-c", BLOCK, *arguments],
         capture_output=True,
         text=True,
-        input=given,
+        input=stdin,
         check=False,
         timeout=110,
     )
@@ -32,7 +32,7 @@ def call(*arguments, given=None):
 def test_a_reply_without_torch(tiny_llama, tmp_path):
     recipe = tmp_path / "tiny.yaml"
     recipe.write_text("system: Listen.\nshots: []\nprompt_tokens: 128\ndecoding: {max_tokens: 6}")
-    made = call(
+    done = call(
         "reply",
         "I am sad",
         "--model",
@@ -44,21 +44,21 @@ def test_a_reply_without_torch(tiny_llama, tmp_path):
         "--seed",
         "1",
     )
-    assert made.returncode == 0, made.stderr
-    assert made.stdout.strip()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
 
 
 def test_a_planned_talk_without_torch(tiny_generator):
-    made = call(
+    done = call(
         *("chat", "--model", "planned", "--weights", str(tiny_generator), "--seed", "1"),
         *("--without", "understand", "--without", "rerank"),
-        given="I am sad\n",
+        stdin="I am sad\n",
     )
-    assert made.returncode == 0, made.stderr
-    assert len(made.stdout.splitlines()) == 1
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 1
 
 
 def test_what_needs_more_says_so():
-    made = call("train", "recipes/vanilla.yaml")
-    assert made.returncode == 1
-    assert "pip install 'listenwell[train]'" in made.stderr and "Traceback" not in made.stderr
+    done = call("train", "recipes/vanilla.yaml")
+    assert done.returncode == 1
+    assert "pip install 'listenwell[train]'" in done.stderr and "Traceback" not in done.stderr

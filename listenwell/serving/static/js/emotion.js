@@ -1,4 +1,4 @@
-/** What the listener heard: emotions, the most likely first, and a way to put it right. */
+/** The predicted emotions, the most probable first, and a way to correct them. */
 
 import { button, h } from "./dom.js";
 import { percent, plain } from "./words.js";
@@ -12,13 +12,13 @@ const MOST = 6;
  * @param {string} prefix - names this panel on the page
  * @returns {Node[]}
  */
-export function heardPanel(reply, steering, prefix) {
-  if (!reply.emotion?.length) return [h("p", { class: "hint" }, "This model does not say what it hears.")];
+export function emotionPanel(reply, steering, prefix) {
+  if (!reply.emotion?.length) return [h("p", { class: "hint" }, "This model does not predict emotions.")];
   const bars = reply.emotion.slice(0, MOST).map(({ label, probability }) => bar(label, probability ?? 0));
   const nodes = [h("ul", { class: "bars" }, ...bars)];
-  const meant = reply.plan?.emotion;
-  if (meant && meant !== reply.emotion[0].label && !reply.want?.emotion) {
-    const words = `The reply was made for somebody ${plain(meant)}: what the speaker itself hears counts, too.`;
+  const planned = reply.plan?.emotion;
+  if (planned && planned !== reply.emotion[0].label && !reply.target?.emotion) {
+    const words = `The reply was planned for the emotion ${plain(planned)}: the generator's own prediction counts, too.`;
     nodes.push(h("p", { class: "hint" }, words));
   }
   return [...nodes, ...(steering ? [correction(reply, steering, prefix)] : [])];
@@ -34,11 +34,11 @@ function bar(label, share) {
 /** A list and a button: a list that acted on each arrow key could not be used by keyboard. */
 function correction(reply, { labels, isBusy, choose }, prefix) {
   const id = `${prefix}-feel`;
-  const heard = reply.plan?.emotion ?? reply.emotion[0].label;
-  const options = labels.map((label) => h("option", { value: label, selected: label === heard }, plain(label)));
+  const detected = reply.plan?.emotion ?? reply.emotion[0].label;
+  const options = labels.map((label) => h("option", { value: label, selected: label === detected }, plain(label)));
   const select = h("select", { id, data: { focus: "feel" } }, ...options);
   const act = () => isBusy || choose(/** @type {HTMLSelectElement} */ (select).value);
-  const go = button("Speak again", act, { "aria-disabled": isBusy || null, data: { focus: "feel-go" } });
-  const label = h("label", { for: id }, "Not what you feel? Choose it:");
+  const go = button("Reply again", act, { "aria-disabled": isBusy || null, data: { focus: "feel-go" } });
+  const label = h("label", { for: id }, "Not how you feel? Select your emotion:");
   return h("div", { class: "choose" }, label, h("div", { class: "row" }, select, go));
 }

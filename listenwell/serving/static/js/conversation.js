@@ -1,4 +1,4 @@
-/** The conversation on the page: what was said, what is happening with it, and what can be done. */
+/** The conversation on the page: its exchanges, their state, and the actions. */
 
 import { Failure } from "./api.js";
 import { isDraft, newDraft } from "./outbox.js";
@@ -8,9 +8,9 @@ import { trouble } from "./sender.js";
 
 /**
  * @typedef {Object} Pending - what is happening with a message or a reply
- * @property {"queued"|"sending"|"waiting"|"speaking"|"trouble"|"failed"} phase
+ * @property {"queued"|"sending"|"waiting"|"replying"|"trouble"|"failed"} phase
  * @property {number} since - milliseconds
- * @property {number} [ahead] - requests before it in the line
+ * @property {number} [ahead] - requests before it in the queue
  * @property {string} [text] - of the reply so far
  * @property {string} [words] - what is wrong
  * @property {number} [until] - when it is tried again
@@ -23,16 +23,16 @@ import { trouble } from "./sender.js";
  * @property {string} [key] - of the message in the outbox
  * @property {string} said
  * @property {number|null} current - the version that counts, from 1
- * @property {any[]} replies - each with what was asked for, its `want`
+ * @property {any[]} replies - each with its requested factors, `target`
  * @property {Pending|null} pending
- * @property {Object} pins - the parts of a plan that are asked for until they are let go
+ * @property {Object} pins - the requested factors
  */
 
 const GONE = "That conversation is no longer on the server.";
 const MOVED = `${GONE} What had no reply yet is sent in this new one.`;
 
-/** Tells by events: talk, exchange and pending (detail: the exchange), settings, list, said (detail: words). */
-export class Talk extends EventTarget {
+/** Tells by events: conversation, exchange and pending (detail: the exchange), settings, list, said (detail: words). */
+export class Conversation extends EventTarget {
   /**
    * @param {{store: any, outbox: import("./outbox.js").Outbox, sender: import("./sender.js").Sender,
    *   saved: import("./saved.js").Saved, tab: import("./saved.js").Saved}} parts
@@ -47,7 +47,7 @@ export class Talk extends EventTarget {
     this.model = null;
     /** @type {Exchange[]} */
     this.exchanges = [];
-    this.#hear();
+    this.#listen();
   }
 
   get isNew() {
@@ -64,13 +64,13 @@ export class Talk extends EventTarget {
     return reply?.timings?.total ?? null;
   }
 
-  /** Where one left off; what is unsent comes first. */
+  /** Resumes where the visitor left off; unsent messages come first. */
   async resume() {
     const known = this.tab.get("current", null) ?? this.saved.get("current", null);
     const waiting = this.outbox.entries()[0];
-    const found = known ?? (waiting && { id: waiting.talk, ...waiting.begins });
-    if (found) Object.assign(this, { persona: found.persona ?? [], model: found.model ?? null });
-    if (found) await this.open(found.id);
+    const current = known ?? (waiting && { id: waiting.conversation, ...waiting.begins });
+    if (current) Object.assign(this, { persona: current.persona ?? [], model: current.model ?? null });
+    if (current) await this.open(current.id);
     else this.begin();
     this.sender.wake();
   }
@@ -92,7 +92,7 @@ export class Talk extends EventTarget {
       if (this.id !== id) return;
       this.#tell("said", "");
       this.#adopt(found);
-      if (this.last && !this.last.replies.length && !this.last.pending) this.#speakAgain(this.last);
+      if (this.last && !this.last.replies.length && !this.last.pending) this.#replyAgain(this.last);
     } catch (failure) {
       if (this.id !== id) return;
       if (failure.status !== 404) throw failure;
@@ -102,12 +102,12 @@ export class Talk extends EventTarget {
     }
   }
 
-  /** Says something; it is in the browser before anything else happens. */
+  /** Sends a message; it is saved in the browser first. */
   say(text) {
     const entry = this.outbox.add(this.id, text, { persona: this.persona, model: this.model });
     this.exchanges.push(this.#unsent(entry));
     this.#keep();
-    this.#tell("talk");
+    this.#tell("conversation");
     this.sender.wake();
   }
 
@@ -133,20 +133,20 @@ export class Talk extends EventTarget {
   takeBack(exchange) {
     this.sender.drop(exchange.key);
     this.exchanges = this.exchanges.filter((one) => one !== exchange);
-    this.#tell("talk");
+    this.#tell("conversation");
     return exchange.said;
   }
 
-  /** Has the last message answered again, under a plan that is changed so; null lets the listener decide. */
+  /** Replies to the last message again with changed factors; null clears them. */
   steer(exchange, change) {
     const isBusy = exchange.pending && exchange.pending.phase !== "failed";
     if (isBusy || exchange !== this.last) return;
     const before = exchange.pins;
     exchange.pins = change ? { ...before, ...change } : {};
-    this.#speakAgain(exchange, before);
+    this.#replyAgain(exchange, before);
   }
 
-  /** Goes on from another version of a reply. */
+  /** Continues from another version of a reply. */
   async choose(exchange, version) {
     this.#adopt(await this.store.choose(this.id, exchange.number, version));
   }
@@ -180,7 +180,7 @@ export class Talk extends EventTarget {
     this.id = id;
     this.exchanges = this.outbox.entries(id).map((entry) => this.#unsent(entry));
     this.#keep();
-    this.#tell("talk");
+    this.#tell("conversation");
     this.#tell("settings");
   }
 
@@ -201,14 +201,14 @@ export class Talk extends EventTarget {
     const before = this.exchanges;
     this.exchanges = found.exchanges.map((one) => {
       const known = before.find((exchange) => exchange.number === one.number);
-      const pins = { ...one.replies[(one.current ?? 0) - 1]?.want };
+      const pins = { ...one.replies[(one.current ?? 0) - 1]?.target };
       const begin = { view: `n${one.number}`, pending: null, pins };
       return Object.assign(known ?? begin, one);
     });
     for (const entry of this.outbox.entries(this.id)) this.#place(entry, before);
     Object.assign(this, { persona: found.persona, model: found.model });
     this.#keep();
-    this.#tell("talk");
+    this.#tell("conversation");
     this.#tell("settings");
   }
 
@@ -230,27 +230,27 @@ export class Talk extends EventTarget {
    * @param {Exchange} exchange
    * @param {Object} [pinsBefore] - to go back to where it fails
    */
-  async #speakAgain(exchange, pinsBefore = {}) {
+  async #replyAgain(exchange, pinsBefore = {}) {
     const { id } = this;
     const key = newKey(); // asked for again after a broken connection, the reply is made once
-    const want = Object.keys(exchange.pins).length ? { ...exchange.pins } : undefined;
+    const target = Object.keys(exchange.pins).length ? { ...exchange.pins } : undefined;
     const pending = { phase: "sending", since: Date.now(), text: "" };
     const set = (change) => this.#tell("pending", Object.assign(exchange, { pending: Object.assign(pending, change) }));
     set({});
     this.#tell("exchange", exchange);
     const event = (name, data) => {
       if (name === "waiting") set({ phase: "waiting", ahead: data.ahead });
-      if (name === "text") set({ phase: "speaking", text: pending.text + data.text });
+      if (name === "text") set({ phase: "replying", text: pending.text + data.text });
     };
     try {
       const again = (failure, seconds) =>
         set({ phase: "trouble", text: "", ...trouble(failure, seconds), ...(failure.isLost && { words: failure.message }) });
-      const answer = await persist(() => this.store.again(id, want, key, { event }), again);
+      const answer = await persist(() => this.store.again(id, target, key, { event }), again);
       exchange.pending = null;
       await this.#add(exchange, answer, id);
     } catch (failure) {
-      const asked = exchange.pins;
-      const retry = () => this.#speakAgain(Object.assign(exchange, { pins: asked }), pinsBefore);
+      const { pins } = exchange;
+      const retry = () => this.#replyAgain(Object.assign(exchange, { pins }), pinsBefore);
       exchange.pins = pinsBefore;
       exchange.pending = { ...pending, phase: "failed", words: failure.message, retry };
     }
@@ -278,15 +278,15 @@ export class Talk extends EventTarget {
     }
   }
 
-  #hear() {
-    const own = (heard) => (event) => {
+  #listen() {
+    const own = (handle) => (event) => {
       const { entry } = event.detail;
       const exchange = this.exchanges.find((one) => one.key === entry.key);
-      if (exchange) heard(exchange, event.detail);
+      if (exchange) handle(exchange, event.detail);
     };
     this.sender.addEventListener("begun", ({ detail: { entry, from } }) => {
       if (this.id !== from) return;
-      this.id = entry.talk;
+      this.id = entry.conversation;
       this.#keep();
     });
     const showPending = (exchange, { pending }) => {
@@ -319,10 +319,10 @@ export class Talk extends EventTarget {
       // Told by another tab, or bound to the wrong one of two equal messages: the server knows.
       this.exchanges = this.exchanges.filter((one) => one !== exchange || one.number !== null);
       delete exchange.key;
-      this.#refreshUntil(entry.talk);
+      this.#refreshUntil(entry.conversation);
       return;
     }
-    this.#add(exchange, answer, entry.talk);
+    this.#add(exchange, answer, entry.conversation);
     this.#tell("exchange", exchange);
   }
 

@@ -1,41 +1,44 @@
 import json
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.serving.page.steps import loaded, replies, said, say, talk, unfold
 
+pytestmark = pytest.mark.browser
+
 
 def test_a_talk_with_what_is_behind_each_reply(page):
-    expect(page.get_by_text("no human, no therapist")).to_be_visible()
-    expect(page.get_by_text("kept on this computer")).to_be_visible()
+    expect(page.get_by_text("not a human or a therapist")).to_be_visible()
+    expect(page.get_by_text("stored on this computer")).to_be_visible()
     talk(page, "I won!")
     expect(page.locator(".panel:visible")).to_have_count(0)
-    unfold(page, "What it heard")
+    unfold(page, "Detected emotion")
     expect(page.locator(".bars li").first).to_have_text("proud75 %")
     assert page.locator(".bars .fill").first.evaluate("one => one.style.width") == "75%"
     expect(page.locator(".bars li").nth(2)).to_have_text("sad< 1 %")
-    unfold(page, "What it meant to do")
-    expect(page.locator(".plan")).to_have_text("Hearsproud")
+    unfold(page, "Plan of the reply")
+    expect(page.locator(".plan")).to_have_text("Emotionproud")
     pressed = page.locator(".panel [aria-pressed=true]")
     expect(pressed).to_have_text(["interpretation", "acknowledging", "joy"])
-    unfold(page, "What else")
+    unfold(page, "Other candidates")
     expect(page.locator(".candidates li").nth(1)).to_contain_text(
-        "Plan: hears proud · uses exploration · does questioning · expresses surprise."
+        "Plan: emotion proud · mechanisms exploration · act questioning · tone surprise."
     )
-    expect(page.locator(".candidates li").first).to_contain_text("This was said:")
-    unfold(page, "What else")
+    expect(page.locator(".candidates li").first).to_contain_text("Selected reply:")
+    unfold(page, "Other candidates")
     expect(page.locator(".candidates")).to_be_hidden()
     talk(page, "Really!")  # what cannot be steered any more is still told
-    expect(page.locator(".plan")).to_have_text("HearsproudUsesinterpretationDoesacknowledgingExpressesjoy")
+    expect(page.locator(".plan")).to_have_text("EmotionproudMechanismsinterpretationActacknowledgingTonejoy")
 
 
 def test_steering_keeps_both_replies(page, listener):
     talk(page, "I won!")
-    unfold(page, "What it meant to do")
+    unfold(page, "Plan of the reply")
     page.get_by_role("button", name="questioning").click()
     expect(replies(page)).to_have_count(2)
     expect(replies(page).nth(1)).to_contain_text("(questioning, joy) You said: I won!")
-    expect(replies(page).nth(1)).to_contain_text("You asked for: questioning.")
+    expect(replies(page).nth(1)).to_contain_text("Requested: questioning.")
     pressed = page.get_by_role("button", name="questioning", pressed=True)
     expect(pressed).to_be_focused()  # where one was
     page.get_by_role("button", name="exploration").click()  # what was asked for stays
@@ -43,14 +46,14 @@ def test_steering_keeps_both_replies(page, listener):
     expect(page.get_by_role("button", name="exploration", pressed=True)).to_be_visible()
     expect(page.get_by_role("button", name="interpretation", pressed=True)).to_be_visible()
     expect(pressed).to_be_visible()
-    page.get_by_role("button", name="Let it decide").click()
+    page.get_by_role("button", name="Let the listener decide").click()
     expect(replies(page).nth(3)).to_contain_text("(acknowledging, joy)")
-    replies(page).nth(1).get_by_role("button", name="Go on from this one").click()
-    expect(replies(page).nth(1)).to_contain_text("The talk goes on from this one.")
+    replies(page).nth(1).get_by_role("button", name="Continue from this reply").click()
+    expect(replies(page).nth(1)).to_contain_text("The conversation continues from this reply.")
     loaded(page)  # what was asked for is kept with the replies
-    expect(replies(page).nth(1)).to_contain_text("You asked for: questioning.")
-    unfold(page, "What it meant to do")
-    expect(page.get_by_text("What it does (asked for by you)")).to_be_visible()
+    expect(replies(page).nth(1)).to_contain_text("Requested: questioning.")
+    unfold(page, "Plan of the reply")
+    expect(page.get_by_text("Dialogue act (requested)")).to_be_visible()
     talk(page, "Well?")
     assert listener.seen[-1].turns[1].text == "(questioning, joy) You said: I won!"
     page.get_by_text("3 more replies").click()
@@ -59,29 +62,29 @@ def test_steering_keeps_both_replies(page, listener):
 
 def test_a_feeling_that_was_misheard_and_a_plan_that_was_not_used(page):
     talk(page, "I won!")
-    unfold(page, "What it heard")
-    page.get_by_label("Not what you feel?").select_option("lonely")
-    page.get_by_role("button", name="Speak again").click()
-    expect(replies(page).nth(1)).to_contain_text("You asked for: hearing lonely.")
-    unfold(page, "What else")
-    page.get_by_role("button", name="Speak again by this plan").click()
+    unfold(page, "Detected emotion")
+    page.get_by_label("Not how you feel?").select_option("lonely")
+    page.get_by_role("button", name="Reply again").click()
+    expect(replies(page).nth(1)).to_contain_text("Requested: emotion lonely.")
+    unfold(page, "Other candidates")
+    page.get_by_role("button", name="Reply with this plan").click()
     expect(replies(page).nth(2)).to_contain_text("(questioning, surprise)")
 
 
 def test_a_persona_is_used_and_stays(page, listener):
     page.get_by_role("button", name="Persona").click()
     page.get_by_label("Persona", exact=True).fill("x" * 501)
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Line 1 is longer than 500")).to_be_visible()
     page.get_by_label("Persona", exact=True).fill("I bake.\n\n I run. ")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     talk(page, "Hello")
     assert listener.seen[-1].persona_of("listener").lines == ("I bake.", "I run.")
     loaded(page)
     expect(page.get_by_text("I bake. And 1 more.")).to_be_visible()
     page.get_by_role("button", name="Persona").click()
     page.get_by_label("Persona", exact=True).fill("I sing.")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator("#persona")).to_be_hidden()
     talk(page, "Again")
     assert listener.seen[-1].persona_of("listener").lines == ("I sing.",)
@@ -92,7 +95,7 @@ def test_another_model_can_be_chosen(serve, visit):
         page = visit(listener.address)
         talk(page, "Hello")
         page.get_by_label("Model").select_option("other")
-        expect(page.get_by_text("It wakes when")).to_be_hidden()
+        expect(page.get_by_text("It is loaded when")).to_be_hidden()
         loaded(page)
         expect(page.get_by_label("Model")).to_have_value("other")
 
@@ -101,11 +104,11 @@ def test_what_makes_no_plans_cannot_be_steered(serve, visit):
     with serve(models=("fake", "other"), planning=("fake",)) as listener:
         page = visit(listener.address)
         talk(page, "Hello")
-        unfold(page, "What it meant to do")
+        unfold(page, "Plan of the reply")
         expect(page.get_by_role("button", name="questioning")).to_be_visible()
         page.get_by_label("Model").select_option("other")
         expect(page.get_by_role("button", name="questioning")).to_be_hidden()
-        expect(page.locator(".plan")).to_contain_text("Doesacknowledging")
+        expect(page.locator(".plan")).to_contain_text("Actacknowledging")
         page.get_by_label("Model").select_option("fake")
         expect(page.get_by_role("button", name="questioning")).to_be_visible()
 
@@ -113,8 +116,8 @@ def test_what_makes_no_plans_cannot_be_steered(serve, visit):
 def test_a_model_without_plans_says_so(page, listener):
     listener.plan = None
     talk(page, "Hello", "You said: Hello")
-    unfold(page, "What it meant to do")
-    expect(page.get_by_text("This model makes no plans")).to_be_visible()
+    unfold(page, "Plan of the reply")
+    expect(page.get_by_text("This model does not plan")).to_be_visible()
 
 
 def test_conversations_are_listed_exported_and_deleted(page):
@@ -136,7 +139,7 @@ def test_conversations_are_listed_exported_and_deleted(page):
     expect(said(page)).to_have_text(["One"])
     page.get_by_role("button", name="Delete this conversation").click()
     page.get_by_role("button", name="Delete", exact=True).click()
-    expect(page.locator("#talks button")).to_have_text(["Two"])
+    expect(page.locator("#conversation-list button")).to_have_text(["Two"])
     page.get_by_role("button", name="Delete all").click()
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.get_by_text("None yet.")).to_be_visible()
@@ -153,19 +156,19 @@ def test_two_visitors_never_mix(listener, visit):
         expect(replies(page)).to_contain_text(f"I am {name}")
         loaded(page)
         expect(said(page)).to_have_text([f"I am {name}"])
-        expect(page.locator("#talks button")).to_have_text([f"I am {name}"])
+        expect(page.locator("#conversation-list button")).to_have_text([f"I am {name}"])
 
 
 def test_markup_is_shown_as_text(page):
     text = "<img src=x onerror=\"document.title='bad'\"> <b>bold</b> &amp; [a](b)\n<script>1</script>"
     page.get_by_role("button", name="Persona").click()
     page.get_by_label("Persona", exact=True).fill("<i>I bake.</i>")
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     say(page, text)
     expect(replies(page)).to_have_count(1)
     assert said(page).inner_text() == text
     assert text in replies(page).locator(".words").first.inner_text()
-    unfold(page, "What else")
+    unfold(page, "Other candidates")
     loaded(page)
     assert said(page).inner_text() == text
     expect(page.get_by_text("<i>I bake.</i>")).to_be_visible()
@@ -178,19 +181,19 @@ def test_a_crisis_shows_where_help_is_until_it_is_put_away(page):
     talk(page, "Hello")
     expect(help_).to_be_hidden()
     talk(page, "CONCERN")
-    expect(help_).to_contain_text("Should it become too much")
+    expect(help_).to_contain_text("If it becomes too much")
     talk(page, "CRISIS", "Please call someone.")
     expect(help_).to_contain_text("call 112")
     expect(help_).to_contain_text("113 Zelfmoordpreventie: 113")
     expect(help_.get_by_role("link", name="findahelpline.com")).to_be_visible()
     expect(help_.locator("a[href^='tel:']")).to_have_text(["112", "113"])  # a touch dials
-    unfold(page, "What it meant to do")
-    expect(page.get_by_text("one of the fixed, safe ones")).to_be_visible()
+    unfold(page, "Plan of the reply")
+    expect(page.get_by_text("a fixed safety reply")).to_be_visible()
     talk(page, "I am better")  # the talk goes on, the banner stays
     expect(help_).to_contain_text("call 112")
     loaded(page)
     expect(help_).to_contain_text("call 112")
-    help_.get_by_role("button", name="Put this away").click()
-    expect(help_).to_contain_text("Should it become too much")
-    help_.get_by_role("button", name="Put this away").click()
+    help_.get_by_role("button", name="Hide this").click()
+    expect(help_).to_contain_text("If it becomes too much")
+    help_.get_by_role("button", name="Hide this").click()
     expect(help_).to_be_hidden()

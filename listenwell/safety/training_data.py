@@ -1,7 +1,4 @@
-"""The sentences that the crisis head learns from: our own, with [one|other] wordings in them.
-
-They are read into pairs of label and text; which wordings are taken is drawn with a seed.
-"""
+"""The training sentences of the crisis classifier: our own templates, with [one|other] alternatives."""
 
 import random
 import re
@@ -14,15 +11,15 @@ from listenwell.errors import InputError
 from listenwell.safety.head import LABELS
 
 SENTENCES = Path(__file__).with_name("sentences.txt")
-_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+_ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")
 
 
-def taught(each: int, seed: int, file: Path = SENTENCES) -> Iterator[tuple[str, str]]:
+def training_examples(each: int, seed: int, file: Path = SENTENCES) -> Iterator[tuple[str, str]]:
     """Label and text of every example.
 
     Args:
-        each: how many wordings are taken of a line at most; all of them where it has fewer.
-        seed: which.
+        each: the maximum number of variants per line.
+        seed: for drawing them.
         file: lines of sentences under lines "= label".
     """
     draw, label = random.Random(seed), ""
@@ -35,14 +32,14 @@ def taught(each: int, seed: int, file: Path = SENTENCES) -> Iterator[tuple[str, 
             continue
         if label not in LABELS:
             raise InputError(
-                f"{file.name}:{number} stands under the label {label!r}.", f"Known: {', '.join(LABELS)}."
+                f"{file.name}:{number} is under the label {label!r}.", f"Known: {', '.join(LABELS)}."
             )
-        yield from ((label, text) for text in wordings(line, each, draw))
+        yield from ((label, text) for text in variants(line, each, draw))
 
 
-def wordings(line: str, most: int, draw: random.Random) -> list[str]:
-    """Up to so many different wordings of a line, each choice made once in each."""
-    parts = _CHOICE.split(line)  # fixed, choices, fixed, choices, …, fixed
+def variants(line: str, most: int, draw: random.Random) -> list[str]:
+    """Up to `most` different variants of a line."""
+    parts = _ALTERNATIVES.split(line)  # fixed, alternatives, fixed, …, fixed
     choices = [part.split("|") for part in parts[1::2]]
     count = prod(map(len, choices))
     if count <= most:
@@ -54,11 +51,11 @@ def wordings(line: str, most: int, draw: random.Random) -> list[str]:
 
 
 def _numbered(choices: list[list[str]], number: int) -> list[str]:
-    found = list[str]()
+    chosen = list[str]()
     for options in choices:
-        number, place = divmod(number, len(options))
-        found.append(options[place])
-    return found
+        number, index = divmod(number, len(options))
+        chosen.append(options[index])
+    return chosen
 
 
 def _filled(fixed: list[str], chosen: list[str]) -> str:

@@ -1,10 +1,10 @@
 """The annotators and the shipped ranker without torch: do they say what they say with it?
 
-    python benchmarks/light_parity.py
+    python benchmarks/onnx_parity.py
 
 Annotators: utterances of EmpatheticDialogues valid, each read by every head as it reads it in use (alone,
 with all turns before it, or with the post it answers); how often the label that a user sees is the same. A
-head that can give several labels must give the very same ones. RankingModel: contexts of valid with the true reply
+head that can give several labels must give the very same ones. Ranker: contexts of valid with the true reply
 among 100; how often the same one is put first. Seconds are of the processor, in this run: they compare
 engines, not machines.
 """
@@ -37,33 +37,35 @@ from listenwell.results.store import environment
 from listenwell.runtime.onnx.graph import PRECISIONS, WEIGHTS
 from listenwell.runtime.text import Vocabulary
 
-OUT = Path(__file__).parent / "results" / "light_parity.json"
+OUT = Path(__file__).parent / "results" / "onnx_parity.json"
 CORPUS, SPLIT = "empathetic_dialogues", "valid"
 
 
 def views(count: int) -> dict[str, list[View]]:
     """So many views of each kind, from the first dialogues that have them."""
 
-    def talks() -> Any:  # noqa: ANN401
+    def dialogues() -> Any:  # noqa: ANN401
         return (item for item in CORPORA.load(CORPUS)().read(SPLIT) if isinstance(item, Dialogue))
 
-    def replies(talk: Dialogue) -> list[View]:
-        pairs = zip(talk.turns, talk.turns[1:], strict=False)
+    def replies(dialogue: Dialogue) -> list[View]:
+        pairs = zip(dialogue.turns, dialogue.turns[1:], strict=False)
         return [
-            ((post.text, False), (turn.text, True)) for post, turn in pairs if turn.speaker == talk.listener
+            ((post.text, False), (turn.text, True))
+            for post, turn in pairs
+            if turn.speaker == dialogue.listener
         ]
 
     ways: dict[str, Callable[[Dialogue], list[View]]] = {
-        UTTERANCE: lambda talk: [((turn.text, False),) for turn in talk.turns],
-        CONTEXT: lambda talk: [
-            context_view(talk, place + 1)
-            for place, turn in enumerate(talk.turns)
-            if turn.speaker != talk.listener
+        UTTERANCE: lambda dialogue: [((turn.text, False),) for turn in dialogue.turns],
+        CONTEXT: lambda dialogue: [
+            context_view(dialogue, index + 1)
+            for index, turn in enumerate(dialogue.turns)
+            if turn.speaker != dialogue.listener
         ],
         REPLY: replies,
     }
     return {
-        kind: list(islice((view for talk in talks() for view in way(talk)), count))
+        kind: list(islice((view for dialogue in dialogues() for view in way(dialogue)), count))
         for kind, way in ways.items()
     }
 
@@ -78,11 +80,11 @@ def shown(probabilities_: np.ndarray, head: str) -> np.ndarray:
 
 
 def labels(
-    classifier: ClassifierBackend, vocabulary: Vocabulary, given: dict[str, list[View]]
+    classifier: ClassifierBackend, vocabulary: Vocabulary, views_by_kind: dict[str, list[View]]
 ) -> tuple[dict[str, Any], float]:
     """By head what is shown of its views, and the seconds that the encoder took."""
     found, seconds = {}, 0.0
-    for kind, texts in given.items():
+    for kind, texts in views_by_kind.items():
         inputs = encode_views(vocabulary, texts, classifier.config.limit)
         begin = time.process_time()
         heard = classify(classifier, inputs)
@@ -118,19 +120,19 @@ def megabytes(precision: str) -> float:
 
 def measure(utterances: int, pools: int) -> dict[str, Any]:
     """Everything, both engines beside each other."""
-    given = views(utterances)
+    views_by_kind = views(utterances)
     blocks = list(Pools(CORPUS, SPLIT, most=-(-pools // POOL)).blocks())
-    wanted, seconds = labels(*load_classifier(CLASSIFIER), given)
+    wanted, seconds = labels(*load_classifier(CLASSIFIER), views_by_kind)
     best, spent = first_choices(RankerScorer.load(RANKER), blocks)
     result: dict[str, Any] = {
         "corpus": f"{CORPUS} {SPLIT}",
-        "utterances": {kind: len(texts) for kind, texts in given.items()},
+        "utterances": {kind: len(texts) for kind, texts in views_by_kind.items()},
         "pools": len(best),
         "candidates": POOL,
         "torch": {"annotator_cpu_s": round(seconds, 2), "ranker_cpu_s": round(spent, 2)},
     }
     for precision in PRECISIONS:
-        found, seconds = labels(*load_onnx_classifier(CLASSIFIER, precision=precision), given)
+        found, seconds = labels(*load_onnx_classifier(CLASSIFIER, precision=precision), views_by_kind)
         chosen, spent = first_choices(RankerScorer.load(RANKER, engine="onnx", precision=precision), blocks)
         same = {head: equal(found[head], rows) for head, rows in wanted.items()}
         result[f"onnx {precision}"] = {
