@@ -16,7 +16,6 @@ from typing import Any
 from reply_speed import CANDIDATES, add_model, dialogue, keep, settings
 
 from listenwell.dialogue import Reply
-from listenwell.results.drawing import STYLE, need_matplotlib, save
 from listenwell.listener import Listener
 from listenwell.results.drawing import STYLE, need_matplotlib, save
 

@@ -125,9 +125,9 @@ def compare(chosen: argparse.Namespace) -> dict[str, Any]:
             reply = full.reply(context, seed=number)
             between = time.perf_counter()
             # A whole plan is taken as it is, so that nothing is planned here.
-            single = alone.reply(context, want=reply.candidates[0].plan, seed=number)
+            single = alone.reply(context, target=reply.candidates[0].plan, seed=number)
             row.append((between - begin, time.perf_counter() - between))
-            for stage, seconds in reply.timings:
+            for stage, seconds in reply.timings.items():
                 stages[stage] += seconds
             words["one"].append(len(single.text.split()))
             words["longest"].append(max(len(candidate.text.split()) for candidate in reply.candidates))

@@ -48,6 +48,7 @@ app.command()(export)
 app.command()(sweep)
 app.command("study", hidden=True, deprecated=True)(sweep)  # the name of earlier releases
 app.add_typer(corpus, name="corpus")
+app.add_typer(preference, name="preference")
 app.add_typer(safety, name="safety")
 
 

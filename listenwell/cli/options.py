@@ -18,9 +18,7 @@ Weights = Annotated[
 ]
 Pool = Annotated[
     str | None,
-    typer.Option(
-        help="For --model retrieval, replies to select from: a file, a corpus, or CORPUS:SPLIT."
-    ),
+    typer.Option(help="For --model retrieval, replies to select from: a file, a corpus, or CORPUS:SPLIT."),
 ]
 Candidates = Annotated[
     int | None,

@@ -69,7 +69,9 @@ def measure_empathy(
     levels = [factors.levels or (0, 0, 0) for factors in labelled]
     means = {name: sum(level[column] for level in levels) / len(levels) for column, name in enumerate(LEVELS)}
     personas = [_persona_lines(context) for context in contexts]
-    return means | {"invented_life": unsupported_disclosure_rate(replies, personas if any(personas) else None)}
+    return means | {
+        "invented_life": unsupported_disclosure_rate(replies, personas if any(personas) else None)
+    }
 
 
 def empathy_conditions(annotator: ReplyAnnotator) -> dict[str, str]:

@@ -10,9 +10,9 @@ import numpy as np
 from listenwell.dialogue import Dialogue, Example, Factors
 from listenwell.errors import InputError
 from listenwell.generators import GENERATORS
-from listenwell.generators.base import GeneratorOutput
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
+from listenwell.pipeline import GeneratorOutput
 from listenwell.recipe import read_recipe
 from listenwell.runtime.engines import TORCH, is_installed
 from listenwell.runtime.weights import HUB_FILES, find_weights
@@ -89,15 +89,6 @@ class MovesToGpu(Protocol):
 
 
 @runtime_checkable
-class Planner(Protocol):
-    """A generator that also plans."""
-
-    def plan(self, dialogue: Dialogue, emotion: Any, want: Factors, seed: int) -> tuple[Factors, ...]:  # noqa: ANN401
-        """One plan or several, the likeliest first."""
-        ...
-
-
-@runtime_checkable
 class BatchGenerator(Protocol):
     """A generator that answers several dialogues in one batch."""
 
@@ -169,7 +160,7 @@ class System:
         """The whole listener, or a listener that consists of the generator alone."""
         if not self.whole:
             generator = self.generator()
-            return Listener(generator, plan=generator if isinstance(generator, Planner) else None)
+            return Listener(generator, plan=generator if generator.can_plan() else None)
         listener = Listener.load(self.model, recipe=self.recipe, weights=self.weights, without=self.without)
         _to_gpu(listener.generate)
         return listener

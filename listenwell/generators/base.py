@@ -12,9 +12,6 @@ from listenwell.metrics import Perplexity
 from listenwell.pipeline import Generate, Plan
 from listenwell.runtime.base import State
 
-INSTRUCTION_NOTE = "instruction"
-"""The note of a dialogue with an instruction for generators that follow one (prompted, remote)."""
-
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from listenwell.dialogue import Candidate, Dialogue, Factors
+from listenwell.dialogue import INSTRUCTION, Candidate, Dialogue, Factors
 from listenwell.errors import InputError
 from listenwell.generators.base import Generator
 from listenwell.generators.decoding import Decoding
@@ -90,8 +90,7 @@ class Prompted(Generator):
         """
         decoding = self.config.decoding
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
-        instructions = [value for name, value in dialogue.notes if name == INSTRUCTION_NOTE]
-        system = "\n".join([self.config.system, *instructions])
+        system = "\n".join(filter(None, (self.config.system, dialogue.note(INSTRUCTION))))
         prompt = build_prompt(self.runtime.vocabulary, dialogue, system, budget, self.config.shots)
         seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
         generations = generate_from_prompt(self.runtime, prompt, decoding, seeds, on_text)

@@ -17,7 +17,7 @@ from listenwell.generators.reward_model import agreement
 from listenwell.preference.rating_sheets import PERSON, candidates_of
 from listenwell.preference.ratings import RatedContext, rated_contexts, rating_files, read_ratings
 from listenwell.progress import progress
-from listenwell.reranking.config import TOTAL, MERITS, STANDARDIZED, RerankerConfig
+from listenwell.reranking.config import MERITS, STANDARDIZED, TOTAL, RerankerConfig
 from listenwell.reranking.reranker import Reranker
 from listenwell.results.metric_registry import units
 from listenwell.results.store import Result, environment

@@ -12,7 +12,7 @@ from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError, ListenwellError
 from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import pair_of
-from listenwell.reranking.config import TOTAL, FAULTS
+from listenwell.reranking.config import FAULTS, TOTAL
 from listenwell.training.preference_pairs import Pair, read_lines
 
 ON_POLICY = "on_policy"

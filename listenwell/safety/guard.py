@@ -115,5 +115,5 @@ def _dropped(count: int, reasons: Counter[str]) -> dict[str, str]:
     return {"dropped": str(count), "reasons": names} if count else {}
 
 
-def _frozen(notes: dict[str, str]) -> Notes:
+def _frozen(notes: dict[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(notes.items()))

@@ -19,9 +19,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Reply, Turn
+from listenwell.dialogue import INSTRUCTION, LISTENER, SPEAKER, Dialogue, Reply, Turn
 from listenwell.errors import InputError
-from listenwell.generators.base import INSTRUCTION_NOTE
 from listenwell.listener import Listener
 from listenwell.safety.replies import faults
 from listenwell.serving.api_errors import ApiError, Json, api_error_of
@@ -256,7 +255,7 @@ def openai_routes(service: Service) -> APIRouter:
         warnings = body.warnings()
         dialogue, instruction, notices = body.dialogue()
         if instruction and service.follows_instructions(body.model):
-            dialogue = replace(dialogue, notes=((INSTRUCTION_NOTE, instruction),))
+            dialogue = replace(dialogue, notes=((INSTRUCTION, instruction),))
         elif instruction:
             warnings.append(NOT_FOLLOWED)
         seed = None if body.seed is None else body.seed % SEEDS

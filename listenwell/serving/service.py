@@ -190,9 +190,9 @@ def finished(ticket: Ticket) -> Reply:
     candidates = tuple(
         replace(
             candidate,
-            scores=tuple((name, score) for name, score in candidate.scores if math.isfinite(score)),
+            scores={name: score for name, score in candidate.scores.items() if math.isfinite(score)},
         )
         for candidate in reply.candidates
     )
-    timings = (*reply.timings, ("queue", round(ticket.waited, 4)))
+    timings = {**reply.timings, "queue": round(ticket.waited, 4)}
     return replace(reply, candidates=candidates, timings=timings)

@@ -97,14 +97,14 @@ class DialogueData:
     def files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpus's files of the splits in use; `shaping`: without the test split's."""
         for split in self._recipe.data.used(shaping):
-            yield from self._reader.files(split)
+            yield from self._loader.files(split)
 
     def conditions(self) -> dict[str, str]:
         """Units, and which turns are learned."""
         return perplexity_conditions(self._recipe)
 
     def _dialogues(self, split: str) -> Iterator[Dialogue]:
-        items = islice(self._reader.read(split), self._recipe.data.limit)
+        items = islice(self._loader.read(split), self._recipe.data.limit)
         return (item for item in items if isinstance(item, Dialogue))
 
     def _encoded(self, split: str, limit: int, everyone: bool = False) -> list[Encoded]:
@@ -115,7 +115,7 @@ class DialogueData:
         sequences = [sequence for sequence in encoded if sequence is not None]
         if not sequences:
             raise RecipeError(
-                f"{self._reader.name} {split} holds no dialogue with a reply to learn from.",
+                f"{self._loader.name} {split} holds no dialogue with a reply to learn from.",
                 "Name another corpus or split in the recipe's data, or raise its limit.",
             )
         return sequences

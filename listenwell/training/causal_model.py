@@ -17,7 +17,7 @@ from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.metrics import Perplexity
 from listenwell.runtime.added_tokens import AddedTokens
-from listenwell.runtime.names import ADDED_TOKENS, ADAPTER, ADAPTER_CONFIG, SOFT_PROMPT
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES, find_weights

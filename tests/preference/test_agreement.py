@@ -10,7 +10,7 @@ from listenwell.preference import agreement, ratings
 from listenwell.preference.agreement import feature_scores, feature_table
 from listenwell.preference.rating_sheets import PERSON, Entry, Shown
 from listenwell.preference.ratings import HEADER, RatedContext, RatedReply
-from listenwell.reranking.config import TOTAL, FEATURES, RerankerConfig
+from listenwell.reranking.config import FEATURES, TOTAL, RerankerConfig
 from listenwell.reranking.reranker import Reranker
 from tests.preference.helpers import call
 
