@@ -11,7 +11,7 @@ from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
 from listenwell.annotators.replies import read_replies
 from listenwell.annotators.views import encode_views
-from listenwell.cli.terminal_chat import _heard
+from listenwell.cli.terminal_chat import _emotion_bars
 from listenwell.dialogue import Scored
 from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.labels import EMOTION_GROUPS, GOEMOTIONS, GROUP_MEMBERS, LEVELS, MECHANISMS
@@ -332,11 +332,11 @@ def test_a_loaded_listener_hears_unless_it_is_told_not_to(tiny_encoder, tiny_lla
 
 
 def test_what_was_heard_is_shown_as_bars():
-    assert _heard((Scored("proud", 0.5), Scored("sad", 0.1))).splitlines() == [
+    assert _emotion_bars((Scored("proud", 0.5), Scored("sad", 0.1))).splitlines() == [
         f"proud {'█' * 15}{' ' * 15} 50%",
         f"  sad {'█' * 3}{' ' * 27} 10%",
     ]
-    assert _heard(None) == "Say something first."
+    assert _emotion_bars(None) == "Say something first."
 
 
 def test_a_level_is_never_read_from_two_of_three(annotator):

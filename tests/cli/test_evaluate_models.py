@@ -3,11 +3,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from listenwell.papers.rankers.ensemble import Ensemble, load_scorer
 from typer.testing import CliRunner
 
 from listenwell.cli import app
 from listenwell.errors import CheckpointError
+from listenwell.rankers.ensemble import Ensemble, load_scorer
 from listenwell.results.store import read_result
 from tests.rankers.many_talks import write_talks
 from tests.rankers.tiny_rankers import keep_ranker, tiny_ranker

@@ -7,9 +7,9 @@ import numpy as np
 
 from listenwell.dialogue import Candidate, Factors, Turn
 from listenwell.evaluation.systems import System
-from listenwell.generators.base import GeneratorOutput
 from listenwell.labels import ACTS, EMOTIONS, TONES
 from listenwell.metrics import Perplexity
+from listenwell.pipeline import GeneratorOutput
 
 PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", tone="caring")
 """What every human reply of the annotated sample does."""

@@ -13,9 +13,9 @@ from listenwell.evaluation.outputs import load_run
 from listenwell.evaluation.request import EvaluationRequest, EvaluationSplit, reply_seed
 from listenwell.evaluation.score import reply_metrics, score_replies
 from listenwell.evaluation.systems import System, model_files
-from listenwell.generators.base import GeneratorOutput
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
+from listenwell.pipeline import GeneratorOutput
 from listenwell.results.metric_registry import METRICS, REPLY_GROUPS
 from listenwell.retrieval.generator import Retrieval, RetrievalConfig
 from listenwell.retrieval.pool import find_pool

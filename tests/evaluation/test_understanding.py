@@ -18,7 +18,7 @@ from listenwell.annotators.sources import QUESTIONS
 from listenwell.cli import app
 from listenwell.corpora.sampling import Sampling
 from listenwell.errors import CheckpointError, InputError
-from listenwell.evaluation.report.tables import figure_grids, gap_grid, read_results
+from listenwell.evaluation.report.tables import figure_grids, gap_grid
 from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_classifiers
 from listenwell.labels import MECHANISMS
 from listenwell.recipe import read_recipe

@@ -9,11 +9,11 @@ import pytest
 
 from listenwell.dialogue import Candidate, Factors, Scored
 from listenwell.errors import InputError
-from listenwell.generators.base import GeneratorOutput
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import PlanTokens
 from listenwell.labels import ACTS, TONES
 from listenwell.listener import Listener
+from listenwell.pipeline import GeneratorOutput
 from listenwell.retrieval.generator import RetrievalConfig
 from listenwell.runtime.torch_engine import TorchRuntime
 from listenwell.serving.load_shedding import BEAM, candidate_count, shed_count, with_fewer_candidates

@@ -2,11 +2,11 @@ import shutil
 
 import numpy as np
 import pytest
-from listenwell.generators.chatml import build_prompt
 
 from listenwell import checkpoint
 from listenwell.dialogue import Dialogue, Persona, Turn
 from listenwell.errors import CheckpointError
+from listenwell.generators.prompt_template import build_prompt
 from listenwell.papers.rankers.likelihood import PROMPT_TOKENS, REPLY_TOKENS, Likelihood
 from listenwell.rankers.ensemble import load_scorer
 from listenwell.runtime.torch_engine import TorchRuntime
