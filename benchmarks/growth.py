@@ -13,10 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from reply_speed import CANDIDATES, add_model, dialogue, keep, settings
+from reply_speed import CANDIDATES, add_model, dialogue, keep, load_listener, settings
 
 from listenwell.dialogue import Reply
-from listenwell.listener import Listener
 from listenwell.results.drawing import STYLE, need_matplotlib, save
 
 OUT = Path(__file__).parent / "results" / "growth.json"
@@ -50,7 +49,7 @@ def row(name: str, size: int, replies: Sequence[Reply]) -> dict[str, Any]:
 
 def over_turns(options: dict[str, Any], turns: Sequence[int], rounds: int) -> list[dict[str, Any]]:
     """One row for each length of a talk."""
-    listener = Listener.load(**options, candidates=CANDIDATES)
+    listener = load_listener(options, candidates=CANDIDATES)
     listener.reply("Hello, how are you?", seed=1)  # warm up
     replies: dict[int, list[Reply]] = {count: [] for count in turns}
     for number in range(rounds):
@@ -64,7 +63,7 @@ def over_candidates(options: dict[str, Any], counts: Sequence[int], rounds: int)
     replies: dict[int, list[Reply]] = {count: [] for count in counts}
     for number in range(rounds):
         for count in counts:
-            listener = Listener.load(**options, candidates=count)
+            listener = load_listener(options, candidates=count)
             listener.reply("Hello, how are you?", seed=1)
             replies[count] += [
                 listener.reply(dialogue(LENGTH, first), seed=number) for first in range(0, 2 * STARTS, 2)

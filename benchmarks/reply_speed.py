@@ -27,11 +27,14 @@ from dataclasses import replace
 from itertools import chain, cycle, islice
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Turn
 from listenwell.files import written_whole
 from listenwell.results.store import environment
+
+if TYPE_CHECKING:
+    from listenwell.listener import Listener
 
 OUT = Path(__file__).parent / "results" / "reply_speed.json"
 CANDIDATES = 4
@@ -88,15 +91,24 @@ def dialogue(turns: int, first: int = 0) -> Dialogue:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """Which listener is measured: that of `Listener.load` unless another is named."""
+    """Which listener is measured: that of `Listener.from_pretrained` unless another is named."""
     parser.add_argument("--model", help="a generator's name")
     parser.add_argument("--weights", type=Path, help="a run, or a checkpoint that it wrote")
 
 
 def settings(chosen: argparse.Namespace) -> dict[str, Any]:
-    """The same for `Listener.load`: what was named, and nothing else."""
+    """The options of a listener: what was named, and nothing else."""
     named = {"model": chosen.model, "weights": chosen.weights}
     return {name: value for name, value in named.items() if value is not None}
+
+
+def load_listener(options: dict[str, Any], **more: Any) -> "Listener":  # noqa: ANN401
+    """The listener that `settings` names."""
+    from listenwell.generators import DEFAULT
+    from listenwell.listener import Listener
+
+    named = {name: value for name, value in options.items() if name != "model"}
+    return Listener.from_pretrained(options.get("model", DEFAULT), **named, **more)
 
 
 def command(chosen: argparse.Namespace, *python: str) -> list[str]:
@@ -108,11 +120,11 @@ def command(chosen: argparse.Namespace, *python: str) -> list[str]:
 
 def compare(chosen: argparse.Namespace) -> dict[str, Any]:
     """Full replies and single candidates in turn; in a process of its own."""
-    from listenwell.listener import PLACES, Listener
+    from listenwell.loading import STAGES
 
     options, contexts = settings(chosen), [dialogue_of(texts) for texts in DIALOGUES[: chosen.dialogues]]
-    full = Listener.load(**options, candidates=CANDIDATES)
-    alone = Listener.load(**options, candidates=1, without=[stage for stage in PLACES if stage != "plan"])
+    full = load_listener(options, candidates=CANDIDATES)
+    alone = load_listener(options, candidates=1, without=[stage for stage in STAGES if stage != "plan"])
     for listener in (full, alone):
         listener.reply("Hello, how are you?", seed=1)  # warm up
     rows: list[list[tuple[float, float]]] = []
@@ -160,9 +172,9 @@ def stages(chosen: argparse.Namespace) -> dict[str, float]:
     with stage("import the command line"):
         import listenwell.cli  # noqa: F401
     with stage("import the listener"):
-        from listenwell.listener import Listener
+        import listenwell.listener  # noqa: F401
     with stage("load"):
-        listener = Listener.load(**settings(chosen), candidates=CANDIDATES)
+        listener = load_listener(settings(chosen), candidates=CANDIDATES)
     with stage("first reply"):
         listener.reply(DIALOGUES[0][-1], seed=1)
     return {name: round(seconds, 3) for name, seconds in found.items()}

@@ -161,7 +161,9 @@ class System:
         if not self.whole:
             generator = self.generator()
             return Listener(generator, plan=generator if generator.can_plan() else None)
-        listener = Listener.load(self.model, recipe=self.recipe, weights=self.weights, without=self.without)
+        listener = Listener.from_pretrained(
+            self.model, recipe=self.recipe, weights=self.weights, without=self.without
+        )
         _to_gpu(listener.generate)
         return listener
 

@@ -14,7 +14,7 @@ def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.opt
     The learning rate of each group is multiplied by its `lr_multiplier`.
     """
     trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
-    heads = {name for name in trained if hasattr(model, "body") and not name.startswith("body.")}
+    heads = {name for name in trained if hasattr(model, "backbone") and not name.startswith("backbone.")}
     multiplied = heads if recipe.head_lr_multiplier != 1 else set()
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, "lr_multiplier": lr_multiplier}

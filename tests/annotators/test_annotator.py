@@ -336,7 +336,7 @@ def test_what_was_heard_is_shown_as_bars():
         f"proud {'█' * 15}{' ' * 15} 50%",
         f"  sad {'█' * 3}{' ' * 27} 10%",
     ]
-    assert _emotion_bars(None) == "Say something first."
+    assert _emotion_bars(None) == "Write a message first."
 
 
 def test_a_level_is_never_read_from_two_of_three(annotator):

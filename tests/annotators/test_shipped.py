@@ -58,7 +58,7 @@ def test_each_has_a_model_card_that_tells_what_a_user_must_know():
         card = saved.path("README.md").read_text(encoding="utf-8").casefold()
         for corpus in ("empatheticdialogues", "empatheticintents", "goemotions", "epitome"):
             assert corpus in card, corpus
-        for word in ("licence", "cc by-nc", "limits", "accuracy", "macro f1", "all-minilm-l6-v2"):
+        for word in ("licence", "cc by-nc", "limitations", "accuracy", "macro f1", "all-minilm-l6-v2"):
             assert word in card, word
         assert "{{" not in card  # the figures were put in
         assert any(line.startswith("|") and FIGURE.search(line) for line in card.splitlines())
@@ -69,7 +69,7 @@ def test_the_light_classifier_is_whole_and_has_a_card():
     saved = open_checkpoint(bag.SHIPPED, bag.KIND)
     assert {"config.json", "model.safetensors", "recipe.yaml", "README.md"} <= set(saved.sums)
     card = saved.path("README.md").read_text(encoding="utf-8").casefold()
-    for word in ("empatheticdialogues", "licence", "cc by-nc", "limits", "accuracy"):
+    for word in ("empatheticdialogues", "licence", "cc by-nc", "limitations", "accuracy"):
         assert word in card, word
     assert "{{" not in card
     assert any(line.startswith("|") and FIGURE.search(line) for line in card.splitlines())

@@ -50,7 +50,7 @@ def test_a_files_name_is_shown_and_not_obeyed(call, tmp_path):
 
 
 def test_json_for_programs(call):
-    result = call("--context", "My dog died", "--top", "2", "--json", "--persona-line", "I am a vet.")
+    result = call("--context", "My dog died", "--top", "2", "--json", "--persona", "I am a vet.")
     given = json.loads(result.stdout)
     assert list(given) == ["replies", "context", "ranker", "pool", "seconds", "notices"]
     assert len(given["replies"]) == 2
@@ -95,7 +95,7 @@ def test_the_longest_reply_can_be_set(call):
     [
         (("--context", " "), "A --context is empty"),
         (("--context", "hi", "--pool", "empathetic_dialog"), "Did you mean the corpus"),
-        (("--context", "hi", "--persona-line", " "), "persona lines"),
+        (("--context", "hi", "--persona", " "), "persona lines"),
     ],
 )
 def test_what_cannot_be_used_is_named(call, arguments, message):

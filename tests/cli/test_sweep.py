@@ -27,7 +27,7 @@ def test_a_sweep_is_run_and_aggregated(file, tmp_path):
         "Written: results/topic/8-numbers.json",
     ]
     assert "[4/4] sizes: " in done.stderr and "sweep: 4 finished\n" in done.stderr
-    result = read_result(tmp_path / "results" / "topic-8-numbers.json")
+    result = read_result(tmp_path / "results" / "topic" / "8-numbers.json")
     assert (result.metric("accuracy"), dict(result.conditions)["seeds"]) == (15.0, "1, 2")
     assert (tmp_path / "runs" / "sizes" / "8-numbers-seed2" / "result.json").is_file()
 

@@ -53,7 +53,7 @@ def test_replies_that_end_with_the_same_words_are_one_worked_by_hand():
     assert [math.exp(reply.log_likelihood) for reply in generations] == pytest.approx([0.324, 0.2, 0.2])
     assert [reply.tokens for reply in generations] == [4, 4, 4]
     assert "".join(pieces) == "H." and len(pieces) > 1
-    with pytest.raises(InputError, match=r"4 replies are asked of 3 beams\. Give at least as many beams"):
+    with pytest.raises(InputError, match=r"4 replies need more than 3 beams\. Give at least as many beams"):
         generate_from_prompt(Known(of, vocabulary), prompt, decoding, [0, 1, 2, 3])
 
 
@@ -113,7 +113,7 @@ def test_a_recipe_asks_for_beams_and_gets_the_best_replies_in_order(runtime):
     assert "".join(pieces) == texts[0]
     assert generator.generate(TALK, (), 2) == first  # nothing is drawn
     few = replace(generator.config, decoding=Decoding(beams=2, max_tokens=12))
-    with pytest.raises(InputError, match="3 replies are asked of 2 beams"):
+    with pytest.raises(InputError, match="3 replies need more than 2 beams"):
         Prompted(few, runtime).generate(TALK, (), 1)
 
 

@@ -129,7 +129,7 @@ def test_perplexities_worked_from_likelihoods(generator, layout, monkeypatch):
     for factors in ("gold", "none", "predicted", "marginal"):
         each = [generator.perplexity([one], factors, [seed]).nll for one, seed in ((example, 3), (other, 8))]
         with monkeypatch.context() as patch:
-            patch.setattr(type(generator.runtime), "together", 3)
+            patch.setattr(type(generator.runtime), "batch_size", 3)
             both = generator.perplexity([example, other], factors, [3, 8])
         assert both.nll == pytest.approx(sum(each), rel=1e-4)
     with pytest.raises(InputError, match="golden"):

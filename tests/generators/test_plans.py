@@ -52,7 +52,7 @@ def test_plans_become_tokens_and_come_back(vocabulary):
             plan = Factors(emotion=emotion, mechanisms=mechanisms, act="wishing", tone="joy")
             assert tokens.decode(tokens.encode(plan)) == plan
     assert tokens.decode(tokens.encode(PLAN)[:2]) == Factors(emotion="sad", mechanisms=("exploration",))
-    with pytest.raises(InputError, match="says nothing of the act"):
+    with pytest.raises(InputError, match="The plan has no act"):
         tokens.encode(Factors(emotion="sad", mechanisms=()))
 
 

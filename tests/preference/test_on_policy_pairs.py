@@ -15,7 +15,7 @@ TALK = Dialogue((Turn("speaker", "My dog ran away."),), id="a")
 
 def line(*candidates, name="a#1"):
     made = [
-        Candidate(text, plan, (("choice", score), *((fault, 1.0) for fault in faults))).to_dict()
+        Candidate(text, plan, (("total", score), *((fault, 1.0) for fault in faults))).to_dict()
         for text, plan, score, *faults in candidates
     ]
     return json.dumps({"id": name, "reply": made[0]["text"], "candidates": made}).encode() + b"\n"

@@ -243,10 +243,10 @@ def test_the_command_makes_sheets_and_rows(tmp_path, monkeypatch):
         (result,) = kept.rglob(name)
         return read_result(result)
 
-    assert kept_result("ratings-ours.json").metric("level") == 100
+    assert kept_result("ours.json").metric("level") == 100
     (tmp_path / "run.json").write_text('{"checkpoint": "abc"}')
     call(*command, "--ours", f"ours={tmp_path}")
-    assert kept_result("ratings-ours.json").checkpoint == "abc"
+    assert kept_result("ours.json").checkpoint == "abc"
     assert not list(kept.rglob("*people-of-another-day.json"))
     call(*command, "--people", "people of another day")
     assert kept_result("*people-of-another-day.json").metric("rated_overall") == 4

@@ -55,7 +55,14 @@ def test_it_is_small_and_has_a_card_that_tells_what_a_user_must_know():
     saved = open_checkpoint(SHIPPED)
     assert sum((SHIPPED / name).stat().st_size for name in saved.sums) < LIMIT_BYTES
     card = saved.path("README.md").read_text(encoding="utf-8").casefold()
-    for word in ("empatheticdialogues", "synthetic-persona-chat", "licence", "cc by-nc", "limits", "r@1"):
+    for word in (
+        "empatheticdialogues",
+        "synthetic-persona-chat",
+        "licence",
+        "cc by-nc",
+        "limitations",
+        "r@1",
+    ):
         assert word in card, word
     assert "{{" not in card
     assert "recipe.yaml" in saved.sums

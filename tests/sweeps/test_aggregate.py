@@ -30,7 +30,7 @@ def finish_all(sweep, **changes):
 def test_a_row_is_the_mean_of_its_seeds_with_their_spread(sweep, tmp_path):
     finish_all(sweep)
     done = aggregate([sweep], tmp_path / "results")
-    assert [file.name for file in done.files] == ["topic-4-numbers.json", "topic-8-numbers.json"]
+    assert [file.name for file in done.files] == ["4-numbers.json", "8-numbers.json"]
     assert done.lacking == ()
     four, eight = map(read_result, done.files)
     assert dict(four.metrics) == {"accuracy": 12.0, "nll": 3.0}
@@ -60,7 +60,7 @@ def test_the_sweep_names_the_table(tmp_path):
     (sweep,) = read_sweeps([file], tmp_path / "runs")
     finish_all(sweep)
     (written,) = aggregate([sweep], tmp_path / "results", ["8 numbers"]).files
-    assert written.name == "bag-sizes-8-numbers.json"
+    assert written.name == "8-numbers.json"
     assert read_result(written).task == "bag sizes"
 
 
@@ -128,7 +128,7 @@ def test_runs_of_another_recipe_are_not_gathered(sweep, tmp_path):
 
 def test_a_file_of_another_row_is_not_replaced(sweep, tmp_path):
     finish_all(sweep)
-    taken = tmp_path / "results" / "topic-4-numbers.json"
+    taken = tmp_path / "results" / "topic" / "4-numbers.json"
     write_result(made_up(1, 1.0, system="4 Numbers!"), taken)
     with pytest.raises(InputError, match=r"holds the row '4 Numbers!'"):
         aggregate([sweep], tmp_path / "results")

@@ -60,7 +60,7 @@ def test_the_gain_is_that_of_the_means_over_seeds(sweep, tmp_path):
     assert figures["gain"] == figures["gain_low"] == figures["gain_high"] == 50
     assert figures["gain_p"] == pytest.approx(2 / 10_001)
     names = {file.name for file in aggregate([sweep], tmp_path / "results").files}
-    assert names == {"few-rows-with.json", "few-rows-without.json", "few-rows-with-over-without.json"}
+    assert names == {"with.json", "without.json", "with-over-without.json"}
 
 
 def test_an_interval_holds_no_gain_where_rows_are_equal_on_average(sweep):

@@ -268,7 +268,7 @@ def test_what_cannot_be_learned_is_a_clear_error(tmp_path):
     wrong = [
         ({"batches": BatchRecipe()}, r"batches of examples.*batches\.batching"),
         (
-            {"ranker": replace(recipe.task.ranker, body="words"), "lora": LORA},
+            {"ranker": replace(recipe.task.ranker, backbone="words"), "lora": LORA},
             r"no layers for adapters.*lora",
         ),
     ]

@@ -75,7 +75,7 @@ def test_it_learns_to_prefer_and_the_generator_stays(recipe, home, tiny_llama, m
                 at = generator._prefix_cache.before(
                     generator._prompts([pair.context])[0].tokens, generator.runtime.soft_prompt, pair.plan
                 )
-                words = [generator._layout.words(text) for text in (pair.chosen, pair.rejected)]
+                words = [generator._template.words(text) for text in (pair.chosen, pair.rejected)]
                 likely.append(generator.runtime.log_likelihoods(at, words))
             gained.append(likely[0][0] - likely[1][0] > likely[0][1] - likely[1][1])
     assert 100 * np.mean(gained) == pytest.approx(after["preference_accuracy"], abs=100 / len(gained))
