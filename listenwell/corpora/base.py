@@ -78,6 +78,12 @@ class CorpusLoader(ABC):
         """The splits whose files are there."""
         return tuple(split for split in self.splits if all(file.exists() for file in self.files(split)))
 
+    def chosen(self, split: str | None) -> tuple[str, ...]:
+        """The split that was named, or all that are here; an error if none is."""
+        if split is not None or not self.available():
+            self.check(split or self.splits[0])
+        return (split,) if split is not None else self.available()
+
     @abstractmethod
     def files(self, split: str) -> tuple[Path, ...]:
         """The files a split is read from."""

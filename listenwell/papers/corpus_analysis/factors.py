@@ -9,7 +9,7 @@ the mutual information of §6.3; here it is Shannon's, in bits.
 
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -18,17 +18,16 @@ import pandas as pd
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.labels import (
-    ACTS,
-    EMOTIONS,
-    EMOTIONS_AND_INTENTS,
-    LEVELS,
-    MECHANISM_ABBREVIATIONS,
-    MECHANISMS,
-    TONES,
-    LabelSet,
+from listenwell.labels import ACTS, EMOTIONS, LEVELS, MECHANISM_ABBREVIATIONS, MECHANISMS, TONES, LabelSet
+from listenwell.labels import EMOTIONS_AND_INTENTS as BOTH
+from listenwell.papers.corpus_analysis.words import (
+    PRIOR_WORDS,
+    SEEN,
+    TYPICAL,
+    LabelWords,
+    label_words,
+    word_tokens,
 )
-from listenwell.papers.corpus_analysis.words import LabelWords, label_words, word_tokens
 
 DRAWS = 1000
 """Bootstrap samples behind an interval."""
@@ -52,14 +51,9 @@ PAIRINGS = (
 DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
     "emotion": ("emotion of the conversation, given by the corpus", EMOTIONS, "conversation", "emotion"),
     "emotion_heard": ("predicted emotion before a reply", EMOTIONS, "reply", "predicted"),
-    "intent_speaker": ("emotion or intent of the speaker's turns", EMOTIONS_AND_INTENTS, "speaker", "intent"),
-    "intent_listener": (
-        "emotion or intent of the listener's turns",
-        EMOTIONS_AND_INTENTS,
-        "listener",
-        "intent",
-    ),
-    "intent_last": ("emotion or intent of the last turn", EMOTIONS_AND_INTENTS, "last", "intent"),
+    "intent_speaker": ("emotion or intent of the speaker's turns", BOTH, "speaker", "intent"),
+    "intent_listener": ("emotion or intent of the listener's turns", BOTH, "listener", "intent"),
+    "intent_last": ("emotion or intent of the last turn", BOTH, "last", "intent"),
     "act": ("dialogue act of replies", ACTS, "reply", "act"),
     "tone": ("expressed emotion of replies", TONES, "reply", "tone"),
     "mechanism": ("mechanisms of replies, which can use several", MECHANISMS, "reply", "mechanism"),
@@ -72,15 +66,14 @@ DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
 """By name: title, labels, group of turns, column. Emotions are EmpatheticDialogues' Figure 3, last turns
 MEED2's Figure 2, acts and tones CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
 WORDS: dict[str, tuple[str, LabelSet, str, str]] = {
-    "emotion_speaker": ("the speaker's words by the conversation's emotion", EMOTIONS, "speaker", "emotion"),
-    "emotion_listener": (
-        "the listener's words by the conversation's emotion",
-        EMOTIONS,
-        "listener",
-        "emotion",
-    ),
-    "heard_speaker": ("the speaker's words by the predicted emotion", EMOTIONS, "speaker", "predicted"),
-    "heard_listener": ("the listener's words by the predicted emotion", EMOTIONS, "listener", "predicted"),
+    **{
+        f"{name}_{role}": (f"the {role}'s words by the {emotion} emotion", EMOTIONS, role, column)
+        for name, emotion, column in (
+            ("emotion", "conversation's", "emotion"),
+            ("heard", "predicted", "predicted"),
+        )
+        for role in ("speaker", "listener")
+    },
     "act": ("words of replies by dialogue act", ACTS, "reply", "act"),
     "tone": ("words of replies by expressed emotion", TONES, "reply", "tone"),
 }
@@ -155,14 +148,9 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        return {
-            "dialogues": self.dialogues,
-            "turns": self.turns,
-            "replies": self.replies,
-            "tables": [table.to_dict() for table in self.tables],
-            "distributions": [asdict(distribution) for distribution in self.distributions.values()],
-            "words": {name: [asdict(words) for words in labels] for name, labels in self.words.items()},
-        }
+        tables = [table.to_dict() for table in self.tables]
+        plain = asdict(replace(self, tables=()))
+        return {**plain, "tables": tables, "distributions": list(plain["distributions"].values())}
 
 
 def analyse(dialogues: Iterable[Dialogue], seed: int = 0, draws: int = DRAWS) -> Analysis:
@@ -197,6 +185,19 @@ def analyse(dialogues: Iterable[Dialogue], seed: int = 0, draws: int = DRAWS) ->
         {name: distribution for name, distribution in distributions.items() if distribution.total},
         {name: labels for name, labels in words.items() if labels},
     )
+
+
+def conditions(seed: int) -> dict[str, str]:
+    """The rules behind the numbers, in words."""
+    typical = f"log-odds, Dirichlet prior of {PRIOR_WORDS:g} words, z from {TYPICAL} up, {SEEN} times or more"
+    return {
+        "replies": "turns of the listener right after another person's",
+        "pairs": "each mechanism of a reply makes a pair; of replies with one (CoMAE §4.4), or of all",
+        "mutual information": "Shannon's, of the counts, in bits",
+        "interval": f"95 %, {DRAWS:,} bootstrap samples of dialogues, default_rng({seed}), moved to the mean",
+        "words": "listenwell.words, without marks",
+        "typical words": typical,
+    }
 
 
 def turn_table(dialogues: Iterable[Dialogue]) -> pd.DataFrame:
