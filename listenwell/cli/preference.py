@@ -57,6 +57,7 @@ def sheets(
     from listenwell.evaluation.report.side_by_side import read_column
     from listenwell.files import sha256
     from listenwell.preference import rating_sheets
+    from listenwell.preference.rating_sheets import PERSON, Offer
 
     loader = CORPORA.load(corpus)(path)
     loader.check(split)
@@ -71,8 +72,11 @@ def sheets(
         if name in known:
             shown = rating_sheets.candidate_offers(known[name], example, candidates, draw)
             offered.append((name, example, shown))
-        elif columns and (offers := rating_sheets.systems_offers(columns, name, example)):
-            offered.append((name, example, offers))
+        elif columns:
+            replies = {column.name: column.reply(name, example) for column in columns}
+            offers = {system: Offer(reply.text, reply.plan) for system, reply in replies.items() if reply}
+            if len(offers) == len(columns):
+                offered.append((name, example, {PERSON: Offer(example.reply.text)} | offers))
     files = tuple(f"{name}: {Path(file).name}, sha256 {sha256(Path(file))[:12]}" for name, _, file in named)
     about = rating_sheets.Key(corpus, split, "", files, ())
     key = rating_sheets.write_sheets(folder, offered, Sampling(count, seed), per, about)
@@ -163,7 +167,7 @@ def on_policy(
     gap: Annotated[float, typer.Option(help="Least difference of the two totals.")] = 1.5,
 ) -> None:
     """Write preference pairs of the candidate the reranker puts first against the last."""
-    from listenwell.preference.on_policy_pairs import ON_POLICY, on_policy_pairs
+    from listenwell.preference.candidate_pairs import ON_POLICY, on_policy_pairs
     from listenwell.preference.pairs import add_pairs
     from listenwell.preference.ratings import corpus_examples
 
@@ -188,8 +192,8 @@ def rated(
     """Write preference pairs of rated replies, to train a soft prompt or an adapter with DPO."""
     from collections import Counter
 
+    from listenwell.preference.candidate_pairs import plan_drift_pairs, rated_pairs
     from listenwell.preference.pairs import add_pairs
-    from listenwell.preference.rated_pairs import plan_drift_pairs, rated_pairs
     from listenwell.preference.ratings import rated_contexts
 
     contexts = rated_contexts(ratings, split)

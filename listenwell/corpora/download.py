@@ -10,6 +10,7 @@ import tarfile
 import urllib.error
 import urllib.request
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -39,6 +40,11 @@ class Download:
     def targets(self) -> tuple[str, ...]:
         """Every file it brings."""
         return tuple(target for _, target in self.members) or (self.target or self.file_name,)
+
+
+def pinned(base: str, sums: Mapping[str, str]) -> tuple[Download, ...]:
+    """Downloads of files below one address, each with its sha256 sum."""
+    return tuple(Download(f"{base}{name}", digest) for name, digest in sums.items())
 
 
 def fetch(download: Download, folder: Path) -> list[Path]:

@@ -10,25 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora.base import CorpusLoader, csv_rows
-from listenwell.corpora.download import Download
+from listenwell.corpora.download import pinned
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
 
 _FILES = {
-    "emotional_reaction": "emotional-reactions-reddit.csv",
-    "interpretation": "interpretations-reddit.csv",
-    "exploration": "explorations-reddit.csv",
+    "emotional-reactions-reddit.csv": "225b28ffdc257f8a997d557eb937e78b68235e6203c87c7e2203d00fef8545cc",
+    "interpretations-reddit.csv": "2cedbe4252c919d22a6f46685afa16d3192a91e3306c2d4a386be12a30ad3f29",
+    "explorations-reddit.csv": "9efa1af8e0537c16894379598f2076cb380ae18aacd9a8d26ebd381f5b7f9645",
 }
+"""One a mechanism, in the order of MECHANISMS, with its sha256 sum."""
 _COLUMNS = ("sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales")
 _BASE = (
     "https://raw.githubusercontent.com/behavioral-data/Empathy-Mental-Health/"
     "741a8df4d3bc5301f0426e0c72e1d8e354c42fd3/dataset/"
 )
-_SUMS = {
-    "emotional_reaction": "225b28ffdc257f8a997d557eb937e78b68235e6203c87c7e2203d00fef8545cc",
-    "interpretation": "2cedbe4252c919d22a6f46685afa16d3192a91e3306c2d4a386be12a30ad3f29",
-    "exploration": "9efa1af8e0537c16894379598f2076cb380ae18aacd9a8d26ebd381f5b7f9645",
-}
 
 SPLIT_RULE = (
     "the first 8 hexadecimal digits of sha256(sp_id), modulo 100: below 75 train, below 80 valid, else test"
@@ -49,11 +45,11 @@ class Epitome(CorpusLoader):
     licence = "academic use"
     citation = "Sharma et al. 2020"
     splits = ("train", "valid", "test")
-    downloads = tuple(Download(_BASE + _FILES[name], _SUMS[name]) for name in _FILES)
+    downloads = pinned(_BASE, _FILES)
 
     def files(self, split: str) -> tuple[Path, ...]:
         """All three files hold every split."""
-        return tuple(self.path / name for name in _FILES.values())
+        return tuple(self.path / name for name in _FILES)
 
     def read(self, split: str) -> Iterator[Dialogue]:
         """A post and its reply; the reply has the levels as factors and the rationales as notes."""

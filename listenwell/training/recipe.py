@@ -223,7 +223,7 @@ class PreferenceRecipe:
     """How a planned generator is taught to prefer good replies to worse ones."""
 
     file: Path
-    """Pairs as `preference.pairs`, `preference.on_policy_pairs` or `preference.rated_pairs` write them."""
+    """Pairs as `preference.pairs` or `preference.candidate_pairs` write them."""
     beta: float = 0.1
     """How much a gain in likelihood counts (DPO's β): smaller lets the generator go farther from its start."""
     nll: float = 0.2

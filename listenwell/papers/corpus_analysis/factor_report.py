@@ -4,7 +4,7 @@ Heat maps use cividis, which reads alike with any colour vision; every cell also
 """
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -174,7 +174,7 @@ def bars(analysis: Analysis, names: Sequence[str], by_kind: bool = False) -> Fig
     return canvas
 
 
-FIGURES = {
+FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
     "heat-maps": heat_maps,
     "emotions": partial(bars, names=("emotion", "emotion_heard"), by_kind=True),
     "emotions-and-intents": partial(

@@ -194,10 +194,9 @@ def figure(comparison: Comparison, heading: str) -> Figure:
     panel, heights = canvas.subplots(), range(len(pairs))
     panel.hlines(heights, pairs["mean"], pairs["similarity"], color="#cccccc", linewidth=2, zorder=1)
     label = f"two random sets, mean ± SD of {len(pairs['random'].iloc[0])} draws"
-    errors = {"xerr": pairs["spread"], "fmt": "D", "color": ORANGE}
-    panel.errorbar(pairs["mean"], heights, **errors, zorder=2, label=label)
-    circles = {"markersize": 5, "color": BLUE}
-    panel.plot(pairs["similarity"], heights, "o", **circles, zorder=3, label="two listeners")
+    means, spreads = pairs["mean"], pairs["spread"]
+    panel.errorbar(means, heights, xerr=spreads, fmt="D", color=ORANGE, zorder=2, label=label)
+    panel.plot(pairs["similarity"], heights, "o", ms=5, color=BLUE, zorder=3, label="two listeners")
     panel.set_yticks(heights, [f"{row[0]} ({row[5]})" for row in grid(comparison).rows])
     panel.set_ylim(len(pairs) - 0.4, -0.6)
     panel.grid(axis="x", color="#eeeeee")
