@@ -24,19 +24,15 @@ def list_(as_json: AsJson = False) -> None:
     """Show every corpus, its licence, and which splits are here."""
     from listenwell.corpora import CORPORA
 
-    loaders = [CORPORA.load(name)() for name in CORPORA]
     rows = [
         {
-            "name": loader.name,
-            "title": loader.title,
-            "licence": loader.licence,
-            "citation": loader.citation,
+            **{key: getattr(loader, key) for key in ("name", "title", "licence", "citation")},
             "path": str(loader.path),
             "splits": list(loader.splits),
             "here": list(loader.available()),
             "download": bool(loader.downloads),
         }
-        for loader in loaders
+        for loader in (CORPORA.load(name)() for name in CORPORA)
     ]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
@@ -77,17 +73,12 @@ def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson =
 
     loader, figures, reports = _loader(name, path), {}, {}
     for part in loader.chosen(split):
-        loader.report = Report()
+        reports[part] = loader.report = Report()
         figures[part] = measure(_read(loader, part))
-        reports[part] = loader.report
     if as_json:
         data = {
-            part: {
-                **figures[part].to_dict(),
-                "skipped": dict(reports[part].skipped),
-                "counts": dict(reports[part].counts),
-            }
-            for part in figures
+            part: {**figures[part].to_dict(), "skipped": report.skipped, "counts": report.counts}
+            for part, report in reports.items()
         }
         typer.echo(json.dumps({"corpus": name, "splits": data}, ensure_ascii=False))
         return

@@ -67,7 +67,7 @@ def cross_grids(analysis: Analysis) -> list[Grid]:
             rows.append((_title(table), table.whose, bits, interval, independent, share, pairs))
         totals = table.counts.sum(axis=1).map("{:,}".format).rename("n")
         cells = table.conditional.dropna().map("{:.3f}".format).join(totals)
-        headings = ("{} ({})".format(*NAMES[table.given]), *map(shown, cells.columns))
+        headings = ("{} ({})".format(*NAMES[table.x]), *map(shown, cells.columns))
         shares = tuple((shown(label), *row) for label, *row in cells.itertuples())
         numbers = frozenset(range(1, len(headings)))
         grids.append(Grid(f"{_title(table)}, in {table.whose}", headings, shares, numbers))
@@ -197,7 +197,7 @@ def shortened(word: str, longest: int) -> str:
 
 
 def _title(table: CrossTable) -> str:
-    (y, short_y), (x, short_x) = NAMES[table.of], NAMES[table.given]
+    (y, short_y), (x, short_x) = NAMES[table.y], NAMES[table.x]
     return f"P({short_y} | {short_x}): {y} given {x}"
 
 

@@ -98,8 +98,8 @@ class Information:
 class CrossTable:
     """Counts of Y (columns) with X (rows), and their mutual information; None where nothing was counted."""
 
-    given: str
-    of: str
+    x: str
+    y: str
     whose: str
     counts: pd.DataFrame
     information: Information | None
@@ -112,15 +112,16 @@ class CrossTable:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values, with the unit."""
         shares = [None if np.isnan(row[0]) else row for row in self.conditional.to_numpy().tolist()]
+        counts = self.counts.to_dict("split")
         return {
-            "given": self.given,
-            "of": self.of,
+            "given": self.x,
+            "of": self.y,
             "whose": self.whose,
             "unit": "bits",
             "information": self.information and asdict(self.information),
-            "rows": list(self.counts.index),
-            "columns": list(self.counts.columns),
-            "counts": self.counts.to_numpy().tolist(),
+            "rows": counts["index"],
+            "columns": counts["columns"],
+            "counts": counts["data"],
             "conditional": shares,
         }
 
@@ -250,27 +251,26 @@ def _distribution(name: str, groups: dict[str, pd.DataFrame]) -> Distribution:
 
 
 def cross_table(  # noqa: PLR0913, PLR0917 - a pairing is three of them
-    replies: pd.DataFrame, given: str, of: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
+    replies: pd.DataFrame, x: str, y: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
 ) -> CrossTable:
     """Count the pairs (X, Y) of replies, with their mutual information.
 
     Args:
         replies: rows of `turn_table`; those without X or Y are passed over.
-        given: X, one of FACTORS.
-        of: Y, another one.
+        x: one of FACTORS.
+        y: another one.
         whose: EMPATHETIC leaves out replies that are known to use no mechanism, or ALL.
         seed: of the bootstrap.
         draws: its number of samples.
     """
-    rows, columns = pd.Index(list(FACTORS[given])), pd.Index(list(FACTORS[of]))
+    rows, columns = pd.Index(list(FACTORS[x])), pd.Index(list(FACTORS[y]))
     counted = replies if whose == ALL else replies[replies["mechanisms"] != "none"]
-    pairs = counted[["dialogue", given, of]].explode(given).dropna()
-    cells = rows.get_indexer(pairs[given]) * len(columns) + columns.get_indexer(pairs[of])
-    shape = (len(rows), len(columns))
-    table = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    pairs = counted[["dialogue", x, y]].explode(x).dropna()
+    cells = rows.get_indexer(pairs[x]) * len(columns) + columns.get_indexer(pairs[y])
+    table = np.bincount(cells, minlength=len(rows) * len(columns)).reshape(len(rows), len(columns))
     owners = pd.factorize(pairs["dialogue"], sort=True)[0]
     information = _information(owners, cells, table, seed, draws) if len(pairs) else None
-    return CrossTable(given, of, whose, pd.DataFrame(table, rows, columns), information)
+    return CrossTable(x, y, whose, pd.DataFrame(table, rows, columns), information)
 
 
 def mutual_information(counts: np.ndarray) -> float:
