@@ -1,6 +1,7 @@
 """The base class of corpus loaders, and the report of what a loader leaves out."""
 
 import csv
+import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -106,6 +107,11 @@ class CorpusLoader(ABC):
         if self.downloads:
             return f"Download it with `listenwell corpus download {self.name}`, {here}"
         return f"{self.obtain} Then say where it is with --path or LISTENWELL_DATA."
+
+
+def hash_bucket(text: str, buckets: int = 100) -> int:
+    """The first 8 hexadecimal digits of sha256(text), modulo `buckets`, to divide a corpus by."""
+    return int(hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8], 16) % buckets
 
 
 def is_number(text: str) -> bool:

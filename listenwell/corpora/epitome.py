@@ -4,12 +4,11 @@ Three CSV files, one a mechanism, list the same pairs. There is no official spli
 the post, so that no post is on both sides.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import CorpusLoader, csv_rows
+from listenwell.corpora.base import CorpusLoader, csv_rows, hash_bucket
 from listenwell.corpora.download import pinned
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
@@ -33,7 +32,7 @@ SPLIT_RULE = (
 
 def split_of(post: str) -> str:
     """The split of a post by SPLIT_RULE: about 75 / 5 / 20 percent."""
-    bucket = int(hashlib.sha256(post.encode()).hexdigest()[:8], 16) % 100
+    bucket = hash_bucket(post)
     return "train" if bucket < 75 else "valid" if bucket < 80 else "test"
 
 
@@ -87,11 +86,7 @@ def _dialogue(key: tuple[str, str], number: int, rows: list[dict[str, str]]) -> 
         for mechanism, row in zip(MECHANISMS, rows, strict=True)
         if row["rationales"].rstrip("|")
     }
-    reply = Turn(
-        LISTENER,
-        rows[0]["response_post"],
-        Factors(levels=(levels[0], levels[1], levels[2])),
-        tuple(notes.items()),
-    )
+    factors = Factors(levels=(levels[0], levels[1], levels[2]))
+    reply = Turn(LISTENER, rows[0]["response_post"], factors, tuple(notes.items()))
     identity = "_".join(key) + (f"_{number}" if number else "")
     return Dialogue((Turn(SPEAKER, rows[0]["seeker_post"]), reply), identity)

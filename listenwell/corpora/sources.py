@@ -1,10 +1,10 @@
 """Which replies a model learns from, is chosen by and is measured on, corpus by corpus."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora import CORPORA, CorpusLoader
+from listenwell.corpora.base import hash_bucket
 from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, Example
 from listenwell.errors import CorpusError, InputError
@@ -73,9 +73,10 @@ class Source:
         is_empty = True
         for example in self._all(split, everyone):
             is_empty = False
-            if self.divides and split != "test" and _is_held_out(example.context) != (split == "valid"):
-                continue
-            yield example
+            name = example.context.id or example.context.turns[0].text
+            is_held_out = hash_bucket(name, 10) == 0
+            if not self.divides or split == "test" or is_held_out == (split == "valid"):
+                yield example
         if is_empty:
             raise InputError(f"{self.name} {split} holds no replies.", "Name a corpus of conversations.")
 
@@ -91,8 +92,3 @@ class Source:
         if self._is_one_file and split in ("train", "valid"):
             return "all"
         return "valid" if self.divides and split == "train" else split
-
-
-def _is_held_out(dialogue: Dialogue) -> bool:
-    name = dialogue.id or dialogue.turns[0].text
-    return int(hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8], 16) % 10 == 0

@@ -55,14 +55,7 @@ def on_policy_pairs(
 
 
 def rated_pairs(context: Dialogue, rated: RatedContext, gap: float = GAP, each: int = EACH) -> Iterator[Pair]:
-    """The pairs of a context's planned replies whose ratings differ most.
-
-    Args:
-        context: what was replied to.
-        rated: the replies and their ratings.
-        gap: least difference of the two overall ratings.
-        each: pairs at most.
-    """
+    """The pairs of a context's planned replies whose ratings differ most, `each` at most."""
     couples = [couple for couple in combinations(_planned(rated), 2) if couple[0][0] - couple[1][0] >= gap]
     couples.sort(key=lambda couple: couple[1][0] - couple[0][0])
     for (_, chosen, plan), (_, rejected, other) in couples[:each]:
@@ -71,13 +64,7 @@ def rated_pairs(context: Dialogue, rated: RatedContext, gap: float = GAP, each: 
 
 
 def plan_drift_pairs(context: Dialogue, rated: RatedContext, each: int) -> Iterator[Pair]:
-    """Replies rated alike, the best first, each under its own plan against the other's words.
-
-    Args:
-        context: what was replied to.
-        rated: the replies and their ratings.
-        each: pairs at most.
-    """
+    """Replies rated alike, the best first, each under its own plan against the other's; `each` at most."""
     pairs: list[Pair] = []
     for first, second in combinations(_planned(rated), 2):
         # A reply that carries out one of these plans can hardly carry out the other.

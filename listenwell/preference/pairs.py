@@ -85,8 +85,7 @@ class MismatchedReplies:
         """
         example, plan = self._planned[index]
         random = np.random.default_rng([seed, 37, index])
-        for key in _group_keys(plan):
-            group = self._groups[key]
+        for group in map(self._groups.__getitem__, _group_keys(plan)):
             first = int(random.integers(len(group)))
             for other in (*group[first:], *group[:first]):
                 candidate = self._planned[other][0]
@@ -97,12 +96,7 @@ class MismatchedReplies:
 
 
 class OwnReplies:
-    """The generator's own replies, sampled for many contexts in one batch.
-
-    Args:
-        runtime: the generator's engine.
-        settings: seed and temperature.
-    """
+    """The generator's own replies, sampled for many contexts in one batch."""
 
     def __init__(self, runtime: "TorchRuntime", settings: Settings) -> None:
         config = PlannedConfig()
@@ -117,12 +111,7 @@ class OwnReplies:
         return len(self._template.prompt(example.context, self._budget).tokens)
 
     def replies(self, planned: Sequence[PlannedReply], seeds: Sequence[int]) -> list[str | None]:
-        """A reply for each context under its plan; None where the token limit cut it off.
-
-        Args:
-            planned: contexts and plans.
-            seeds: numbers that, with the settings' seed, fix what each reply is.
-        """
+        """A reply for each context under its plan, drawn by its seed; None where the token limit cut it."""
         prompts = [self._template.prompt(example.context, self._budget) for example, _ in planned]
         tokens = [
             [*prompt.tokens, *self._template.plans.encode(plan)]

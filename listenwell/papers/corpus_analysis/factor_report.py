@@ -147,13 +147,7 @@ def heat_maps(analysis: Analysis) -> Figure | None:
 
 
 def bars(analysis: Analysis, names: Sequence[str], by_kind: bool = False) -> Figure | None:
-    """Some distributions beside each other, those that the corpus has.
-
-    Args:
-        analysis: of the corpus.
-        names: of the distributions.
-        by_kind: emotions and intents have different colours.
-    """
+    """Some distributions beside each other, those that the corpus has; `by_kind` colours the labels."""
     distributions = [analysis.distributions[name] for name in names if name in analysis.distributions]
     if not distributions:
         return None

@@ -155,13 +155,7 @@ class Analysis:
 
 
 def analyse(dialogues: Iterable[Dialogue], seed: int = 0, draws: int = DRAWS) -> Analysis:
-    """Count everything in an annotated corpus; turns without a label are not counted.
-
-    Args:
-        dialogues: with factors on their turns.
-        seed: of the bootstrap behind the intervals.
-        draws: its number of samples.
-    """
+    """Count everything in an annotated corpus; seed and draws are of the bootstrap behind the intervals."""
     turns = turn_table(dialogues)
     groups = {
         "conversation": turns.drop_duplicates("dialogue"),
