@@ -2,8 +2,8 @@
 
 Direct preference optimization (DPO, Rafailov et al. 2023, Eq. 7) on the words of both replies, after the same
 context and each after its plan; with the speaker's own replies as the worse ones it is one round of self-play
-(SPIN, Chen et al. 2024). `python -m listenwell.preference.pairs` makes such pairs, `preference.on_policy_pairs` and
-`preference.rated_pairs` those of two of its own replies. What is saved is a planned generator.
+(SPIN, Chen et al. 2024). `listenwell preference pairs` makes such pairs, `preference.candidate_pairs`
+those of two of its own replies. What is saved is a planned generator.
 """
 
 from collections import Counter
