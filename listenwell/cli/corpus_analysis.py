@@ -58,14 +58,14 @@ def factors(
     from listenwell.papers.corpus_analysis import factor_report
     from listenwell.papers.corpus_analysis.factors import analyse, conditions
 
-    loader, splits, label = _corpus(name, split, path, annotated)
-    dialogues, part = _dialogues(name, loader, splits, split, annotated)
+    loader, splits, dialogues, part = _dialogues(name, split, path, annotated)
     sampling = Sampling(limit, seed)
     drawn = [dialogue for _, dialogue in sampling.draw(dialogues)] if dialogues else []
     chosen, annotator, source = _with_factors(name, drawn, annotated)
     analysis = analyse(chosen, seed)
     sample = sampling.describe(len(dialogues), len(drawn))
     stated = {"dialogues": sample, "factors": source, **conditions(seed)}
+    label = split or (annotated.stem if annotated else "all" if len(splits) > 1 else splits[0])
     folder = out or Path("runs") / "factors" / f"{name}-{label}"
     about = {"split": visible(part), "annotator": annotator, "seed": seed, "count": analysis.replies}
     result = _about("factors", name, loader, splits) | about | {"conditions": stated} | analysis.to_dict()
@@ -93,6 +93,7 @@ def listeners(
 
     Example: listenwell corpus listeners empathetic_dialogues --split train
     """
+    from listenwell.corpora import CORPORA
     from listenwell.metrics.libraries import library
     from listenwell.progress import progress
     from listenwell.results.drawing import need_matplotlib
@@ -101,7 +102,8 @@ def listeners(
     library("sklearn.feature_extraction.text", "scikit-learn", "Comparing listeners by TF-IDF")
     from listenwell.papers.corpus_analysis.listeners import BY, compare, draw, finding, grid, reply_row
 
-    loader, splits, label = _corpus(name, split, path, None)
+    loader = CORPORA.load(name)(path)
+    splits = loader.chosen(split)
     rows, where = [], f"{name} {'+'.join(splits)}"
     with progress(f"reading {name}", unit="replies") as advance:
         for example in (example for part in splits for example in loader.examples(part)):
@@ -119,7 +121,7 @@ def listeners(
         "words": "listenwell.words, without marks",
         "spread": "standard deviation of the draws, n − 1",
     }
-    folder = out or Path("runs") / "listeners" / f"{name}-{label}"
+    folder = out or Path("runs") / "listeners" / f"{name}-{'all' if len(splits) > 1 else splits[0]}"
     about = {"split": "+".join(splits), "count": comparison.replies, "seed": seed, "conditions": conditions}
     result = _about("listeners", name, loader, splits) | about | comparison.to_dict()
     draw(comparison, f"{where} · replies: {comparison.replies:,}", folder)
@@ -139,42 +141,35 @@ def listeners(
         typer.echo(finding(comparison))
 
 
-def _corpus(
+def _dialogues(
     name: str, split: str | None, path: Path | None, annotated: Path | None
-) -> tuple["CorpusLoader", tuple[str, ...], str]:
-    """The loader, its splits, and their name in the folder's."""
+) -> tuple["CorpusLoader", tuple[str, ...], list["Dialogue"], str]:
+    """The loader, the splits it reads, their dialogues, and the splits in words.
+
+    Of an annotated file, a split's dialogues are those that note it.
+    """
     from listenwell.corpora import CORPORA
     from listenwell.corpora.own import OwnJsonl
+    from listenwell.dialogue import Dialogue
     from listenwell.errors import InputError, unknown_name
 
-    loader = CORPORA.load(name)(path)
-    if annotated is None:
-        splits = loader.chosen(split)
-        return loader, splits, splits[0] if len(splits) == 1 else "all"
-    if path is not None:
-        raise InputError("--path and --annotated both say where to read.", "Give one of the two.")
-    if split is not None and split not in loader.splits:
-        raise unknown_name(f"split of {name}", split, loader.splits)
-    if not annotated.expanduser().is_file():
-        advice = f"Make it with: listenwell annotate {name} --out FILE"
-        raise InputError(f"There is no file {annotated}.", advice)
-    return OwnJsonl(annotated.expanduser()), ("all",), split or annotated.stem
-
-
-def _dialogues(
-    name: str, loader: "CorpusLoader", splits: tuple[str, ...], split: str | None, annotated: Path | None
-) -> tuple[list["Dialogue"], str]:
-    """All dialogues of the splits, those of one split of an annotated file, and the splits in words."""
-    from listenwell.dialogue import Dialogue
-    from listenwell.errors import InputError
-
+    loader, advice = CORPORA.load(name)(path), f"Make it with: listenwell annotate {name} --out FILE"
+    if annotated is not None:
+        if path is not None:
+            raise InputError("--path and --annotated both say where to read.", "Give one of the two.")
+        if split is not None and split not in loader.splits:
+            raise unknown_name(f"split of {name}", split, loader.splits)
+        if not annotated.expanduser().is_file():
+            raise InputError(f"There is no file {annotated}.", advice)
+        loader = OwnJsonl(annotated.expanduser())
+    splits = ("all",) if annotated else loader.chosen(split)
     items = [item for part in splits for item in loader.read(part) if isinstance(item, Dialogue)]
     if annotated is None:
-        return items, "+".join(splits)
+        return loader, splits, items, "+".join(splits)
     noted = list(dict.fromkeys(item.note("split") for item in items))
     if split is None:
         names = [part or "no split" for part in noted[:_SPLITS]] + ["…"] * (len(noted) > _SPLITS)
-        return items, "+".join(names) if any(noted) else annotated.stem
+        return loader, splits, items, "+".join(names) if any(noted) else annotated.stem
     if split not in noted:
         there = ", ".join(visible(part) for part in noted[:_SPLITS] if part)
         raise InputError(
@@ -185,7 +180,7 @@ def _dialogues(
     for item in items:
         if item.note("split") is None:
             loader.report.skip("has no note of its split", item.id)
-    return [item for item in items if item.note("split") == split], split
+    return loader, splits, [item for item in items if item.note("split") == split], split
 
 
 def _with_factors(

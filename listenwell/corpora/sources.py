@@ -69,9 +69,13 @@ class Source:
 
     def examples(self, split: str) -> Iterator[Example]:
         """Every reply with the dialogue before it."""
-        everyone = self.everyone and split == "train"  # what is measured never changes
+        source = self._file_split(split)
+        examples = self.loader.examples(source)
+        if self.everyone and split == "train":  # what is measured never changes
+            dialogues = (item for item in self.loader.read(source) if isinstance(item, Dialogue))
+            examples = (example for dialogue in dialogues for example in dialogue.examples(everyone=True))
         is_empty = True
-        for example in self._all(split, everyone):
+        for example in examples:
             is_empty = False
             name = example.context.id or example.context.turns[0].text
             is_held_out = hash_bucket(name, 10) == 0
@@ -79,14 +83,6 @@ class Source:
                 yield example
         if is_empty:
             raise InputError(f"{self.name} {split} holds no replies.", "Name a corpus of conversations.")
-
-    def _all(self, split: str, everyone: bool) -> Iterator[Example]:
-        if not everyone:
-            yield from self.loader.examples(self._file_split(split))
-            return
-        for item in self.loader.read(self._file_split(split)):
-            if isinstance(item, Dialogue):
-                yield from item.examples(everyone=True)
 
     def _file_split(self, split: str) -> str:
         if self._is_one_file and split in ("train", "valid"):

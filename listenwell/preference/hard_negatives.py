@@ -66,17 +66,13 @@ def _opposite(batch: Batch, index: int) -> Factors:
 
 
 def _last_turn(example: Example) -> Example:
-    """The same reply, with the last turn alone as its context."""
     return replace(example, context=replace(example.context, turns=example.context.turns[-1:]))
 
 
 def _elsewhere(contexts: Sequence[PlannedReply], replies: Sequence[str | None], number: int) -> str | None:
     """Of this batch, the next reply to somebody else with the same emotion."""
-    example, plan = contexts[number]
-    for other in (*range(number + 1, len(contexts)), *range(number)):
-        other_example, other_plan = contexts[other]
-        is_foreign = conversation_key(other_example.context) != conversation_key(example.context)
-        if other_plan.emotion == plan.emotion and is_foreign:
-            reply: str | None = replies[other]
-            return reply
-    return None
+    keys = [(conversation_key(example.context), plan.emotion) for example, plan in contexts]
+    conversation, emotion = keys[number]
+    others = (*range(number + 1, len(contexts)), *range(number))
+    is_alike = [key != conversation and other == emotion for key, other in keys]
+    return next((replies[other] for other in others if is_alike[other]), None)
