@@ -81,9 +81,10 @@ class CorpusLoader(ABC):
 
     def chosen(self, split: str | None) -> tuple[str, ...]:
         """The split that was named, or all that are here; an error if none is."""
-        if split is not None or not self.available():
-            self.check(split or self.splits[0])
-        return (split,) if split is not None else self.available()
+        here = self.available() if split is None else (split,)
+        for name in here[:1] or self.splits[:1]:
+            self.check(name)
+        return here
 
     @abstractmethod
     def files(self, split: str) -> tuple[Path, ...]:
