@@ -17,24 +17,23 @@ from listenwell.errors import InputError
 
 def cache_folder() -> Path:
     """Where what can be made again is kept: LISTENWELL_CACHE, else the system's cache folder."""
-    if named := os.environ.get("LISTENWELL_CACHE"):
-        return Path(named).expanduser()
-    try:
-        import platformdirs
-    except ModuleNotFoundError:  # a bare training machine
-        return Path.home() / ".cache" / "listenwell"
-    return Path(platformdirs.user_cache_dir("listenwell"))
+    return _folder("LISTENWELL_CACHE", "user_cache_path", ".cache/listenwell")
 
 
 def data_folder() -> Path:
     """Where corpora are looked for and downloaded to: LISTENWELL_DATA, else the system's data folder."""
-    if named := os.environ.get("LISTENWELL_DATA"):
+    return _folder("LISTENWELL_DATA", "user_data_path", ".local/share/listenwell", "data")
+
+
+def _folder(variable: str, system: str, usual: str, *below: str) -> Path:
+    if named := os.environ.get(variable):
         return Path(named).expanduser()
     try:
         import platformdirs
-    except ModuleNotFoundError:
-        return Path.home() / ".local" / "share" / "listenwell" / "data"
-    return Path(platformdirs.user_data_dir("listenwell")) / "data"
+    except ModuleNotFoundError:  # a bare training machine
+        return Path.home().joinpath(usual, *below)
+    path: Path = getattr(platformdirs, system)("listenwell")
+    return path.joinpath(*below)
 
 
 def sha256(path: Path) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.corpus_analysis import factors, listeners
+from listenwell.cli.corpus_analysis import Name, Split, Where, factors, listeners
 from listenwell.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -18,32 +18,21 @@ if TYPE_CHECKING:
 
 corpus = typer.Typer(no_args_is_help=True, help="Read the corpora of the field in their publishers' formats.")
 
-Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
-Where = Annotated[
-    Path | None,
-    typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
-]
-Split = Annotated[str | None, typer.Option(help="One split; otherwise every one that is there.")]
-
 
 @corpus.command("list")
 def list_(as_json: AsJson = False) -> None:
     """Show every corpus, its licence, and which splits are here."""
     from listenwell.corpora import CORPORA
 
-    loaders = [CORPORA.load(name)() for name in CORPORA]
     rows = [
         {
-            "name": loader.name,
-            "title": loader.title,
-            "licence": loader.licence,
-            "citation": loader.citation,
+            **{key: getattr(loader, key) for key in ("name", "title", "licence", "citation")},
             "path": str(loader.path),
             "splits": list(loader.splits),
             "here": list(loader.available()),
             "download": bool(loader.downloads),
         }
-        for loader in loaders
+        for loader in (CORPORA.load(name)() for name in CORPORA)
     ]
     if as_json:
         typer.echo(json.dumps(rows, ensure_ascii=False))
@@ -65,8 +54,8 @@ def show(
     from listenwell.cli.tables import item_panel
     from listenwell.errors import InputError
 
-    loader = open_loader(name, path)
-    chosen = split or chosen_splits(loader, None)[0]
+    loader = _loader(name, path)
+    chosen = split or loader.chosen(None)[0]
     item = next(islice(loader.read(chosen), index, None), None)
     if item is None:
         raise InputError(f"{name} {chosen} has no item {index}.", "Give a smaller --index.")
@@ -82,19 +71,14 @@ def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson =
     from listenwell.corpora import Report
     from listenwell.corpora.stats import measure
 
-    loader, figures, reports = open_loader(name, path), {}, {}
-    for part in chosen_splits(loader, split):
-        loader.report = Report()
+    loader, figures, reports = _loader(name, path), {}, {}
+    for part in loader.chosen(split):
+        reports[part] = loader.report = Report()
         figures[part] = measure(_read(loader, part))
-        reports[part] = loader.report
     if as_json:
         data = {
-            part: {
-                **figures[part].to_dict(),
-                "skipped": dict(reports[part].skipped),
-                "counts": dict(reports[part].counts),
-            }
-            for part in figures
+            part: {**figures[part].to_dict(), "skipped": report.skipped, "counts": report.counts}
+            for part, report in reports.items()
         }
         typer.echo(json.dumps({"corpus": name, "splits": data}, ensure_ascii=False))
         return
@@ -113,10 +97,10 @@ def convert(
     """Write a corpus as listenwell's own JSONL, whole or not at all."""
     from listenwell.files import written_whole
 
-    loader, count = open_loader(name, path), 0
+    loader, count = _loader(name, path), 0
     out = nullcontext(sys.stdout.buffer) if str(to) == "-" else written_whole(to)
     with out as file:
-        for part in chosen_splits(loader, split):
+        for part in loader.chosen(split):
             for item in _read(loader, part):
                 file.write(item.to_json().encode("utf-8") + b"\n")
                 count += 1
@@ -137,7 +121,7 @@ def download(
     from listenwell.corpora.download import fetch
     from listenwell.errors import DownloadError
 
-    loader = open_loader(name, path)
+    loader = _loader(name, path)
     if not loader.downloads:
         raise DownloadError(f"{name} cannot be downloaded.", loader.how_to_get())
     typer.echo(f"{loader.title} ({loader.citation})\nLicence: {loader.licence}")
@@ -156,21 +140,10 @@ corpus.command()(factors)
 corpus.command()(listeners)
 
 
-def open_loader(name: str, path: Path | None) -> "CorpusLoader":
-    """The loader of a corpus, in its usual folder or in another."""
+def _loader(name: str, path: Path | None) -> "CorpusLoader":
     from listenwell.corpora import CORPORA
 
     return CORPORA.load(name)(path)
-
-
-def chosen_splits(loader: "CorpusLoader", split: str | None) -> tuple[str, ...]:
-    """The split that was named, or all that are here; an error if none is."""
-    if split is not None:
-        loader.check(split)
-        return (split,)
-    if not (here := loader.available()):
-        loader.check(loader.splits[0])
-    return here
 
 
 def _read(loader: "CorpusLoader", split: str) -> "Iterator[Item]":

@@ -11,6 +11,8 @@ from listenwell.cli.terminal import visible
 if TYPE_CHECKING:
     from listenwell.corpora import CorpusLoader
     from listenwell.dialogue import Dialogue
+    from listenwell.errors import CorpusError
+    from listenwell.papers.corpus_analysis.listeners import Comparison
 
 Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
 Split = Annotated[str | None, typer.Option(help="One split; otherwise every one that is there.")]
@@ -49,41 +51,28 @@ def factors(
 
     Example: listenwell corpus factors empathetic_dialogues --split test --limit 500
     """
-    _need("matplotlib", "pandas")  # before the long work
     from listenwell.corpora.sampling import Sampling
-    from listenwell.papers.corpus_analysis import factor_report
-    from listenwell.papers.corpus_analysis.factors import DRAWS, analyse
-    from listenwell.papers.corpus_analysis.words import PRIOR_WORDS, SEEN, TYPICAL
+    from listenwell.results.drawing import need_matplotlib
 
-    loader, splits, label = _corpus(name, split, path, annotated)
-    dialogues, part = _dialogues(name, loader, splits, split, annotated)
+    need_matplotlib()  # before the long work
+    from listenwell.papers.corpus_analysis import factor_report
+    from listenwell.papers.corpus_analysis.factors import analyse, conditions
+
+    loader, splits, dialogues, part = _dialogues(name, split, path, annotated)
     sampling = Sampling(limit, seed)
     drawn = [dialogue for _, dialogue in sampling.draw(dialogues)] if dialogues else []
-    chosen, annotator, source = _annotated(name, drawn, annotated)
+    chosen, annotator, source = _with_factors(name, drawn, annotated)
     analysis = analyse(chosen, seed)
-    prior = f"log-odds, Dirichlet prior of {PRIOR_WORDS:g} words, z from {TYPICAL} up, {SEEN} times or more"
-    conditions = {
-        "dialogues": sampling.describe(len(dialogues), len(drawn)),
-        "factors": source,
-        "replies": "turns of the listener right after another person's",
-        "pairs": "each mechanism of a reply makes a pair; of replies with one (CoMAE §4.4), or of all",
-        "mutual information": "Shannon's, of the counts, in bits",
-        "interval": f"95 %, {DRAWS:,} bootstrap samples of dialogues, default_rng({seed}), moved to the mean",
-        "words": "listenwell.words, without marks",
-        "typical words": prior,
-    }
+    sample = sampling.describe(len(dialogues), len(drawn))
+    stated = {"dialogues": sample, "factors": source, **conditions(seed)}
+    label = split or (annotated.stem if annotated else "all" if len(splits) > 1 else splits[0])
     folder = out or Path("runs") / "factors" / f"{name}-{label}"
     about = {"split": visible(part), "annotator": annotator, "seed": seed, "count": analysis.replies}
-    result = (
-        _result("factors", name, loader, splits, {**about, "conditions": conditions}) | analysis.to_dict()
-    )
-    counts = f"dialogues: {analysis.dialogues:,} · replies: {analysis.replies:,}"
-    heading = f"{name} {factor_report.shortened(visible(part), 40)} · {counts}"
-    figures = list(dict.fromkeys(file.stem for file in factor_report.draw(analysis, heading, folder)))
-    facts = {"corpus": f"{name} {part}", "annotator": str(annotator), **conditions}
-    page = factor_report.page(analysis, facts, figures)
-    _write(folder, result, as_json, factor_report.grids(analysis)[:4], {"factors.md": page})
-    _report(loader, folder, [])
+    result = _about("factors", name, loader, splits) | about | {"conditions": stated} | analysis.to_dict()
+    heading = f"{name} {factor_report.shortened(visible(part), 40)}"
+    facts = {"corpus": f"{name} {part}", "annotator": str(annotator), **stated}
+    factor_report.write_report(analysis, heading, facts, folder)
+    _finish(folder, result, factor_report.cross_grids(analysis)[:4], loader.report.lines(), as_json)
 
 
 def listeners(
@@ -104,11 +93,17 @@ def listeners(
 
     Example: listenwell corpus listeners empathetic_dialogues --split train
     """
-    _need("matplotlib", "pandas", "sklearn.feature_extraction.text")  # before the long work
-    from listenwell.papers.corpus_analysis.listeners import BY, compare, draw, finding, grid, reply_row
+    from listenwell.corpora import CORPORA
+    from listenwell.metrics.libraries import library
     from listenwell.progress import progress
+    from listenwell.results.drawing import need_matplotlib
 
-    loader, splits, label = _corpus(name, split, path, None)
+    need_matplotlib()  # before the long work
+    library("sklearn.feature_extraction.text", "scikit-learn", "Comparing listeners by TF-IDF")
+    from listenwell.papers.corpus_analysis.listeners import BY, compare, draw, finding, grid, reply_row
+
+    loader = CORPORA.load(name)(path)
+    splits = loader.chosen(split)
     rows, where = [], f"{name} {'+'.join(splits)}"
     with progress(f"reading {name}", unit="replies") as advance:
         for example in (example for part in splits for example in loader.examples(part)):
@@ -126,75 +121,55 @@ def listeners(
         "words": "listenwell.words, without marks",
         "spread": "standard deviation of the draws, n − 1",
     }
-    folder = out or Path("runs") / "listeners" / f"{name}-{label}"
+    folder = out or Path("runs") / "listeners" / f"{name}-{'all' if len(splits) > 1 else splits[0]}"
     about = {"split": "+".join(splits), "count": comparison.replies, "seed": seed, "conditions": conditions}
-    result = _result("listeners", name, loader, splits, about) | comparison.to_dict()
+    result = _about("listeners", name, loader, splits) | about | comparison.to_dict()
     draw(comparison, f"{where} · replies: {comparison.replies:,}", folder)
-    _write(folder, result, as_json, [grid(comparison)], {})
+    lines = [
+        *([f"groups: {BY[comparison.by]}"] if comparison.by != "emotion" else []),
+        *([f"left out {comparison.unnamed:,}: replies of nobody known"] if comparison.unnamed else []),
+        *(
+            [f"left out {comparison.unlabelled:,}: replies without an emotion"]
+            if comparison.unlabelled
+            else []
+        ),
+        *(f"left out {emotion}: {why}" for emotion, why in comparison.left_out.items()),
+        *loader.report.lines(),
+    ]
+    _finish(folder, result, [grid(comparison)], lines, as_json)
     if not as_json:
         typer.echo(finding(comparison))
-    lines = [f"groups: {BY[comparison.by]}"] if comparison.by != "emotion" else []
-    for count, what in (
-        (comparison.unnamed, "of nobody known"),
-        (comparison.unlabelled, "without an emotion"),
-    ):
-        lines += [f"left out {count:,}: replies {what}"] if count else []
-    _report(
-        loader, folder, lines + [f"left out {emotion}: {why}" for emotion, why in comparison.left_out.items()]
-    )
-
-
-def _need(*modules: str) -> None:
-    """Raise the error that names the install command where a package is missing."""
-    from importlib import import_module
-
-    from listenwell.errors import MissingExtraError
-
-    for module in modules:
-        try:
-            import_module(module)
-        except ModuleNotFoundError as error:
-            package, extra = ("scikit-learn", "bench") if module.startswith("sklearn") else (module, "plots")
-            raise MissingExtraError(package, extra, "Analysing a corpus") from error
-
-
-def _corpus(
-    name: str, split: str | None, path: Path | None, annotated: Path | None
-) -> tuple["CorpusLoader", tuple[str, ...], str]:
-    """The loader, its splits, and their name in the folder's."""
-    from listenwell.cli.corpus import chosen_splits, open_loader
-    from listenwell.corpora.own import OwnJsonl
-    from listenwell.errors import InputError, unknown_name
-
-    loader = open_loader(name, path)
-    if annotated is None:
-        splits = chosen_splits(loader, split)
-        return loader, splits, splits[0] if len(splits) == 1 else "all"
-    if path is not None:
-        raise InputError("--path and --annotated both say where to read.", "Give one of the two.")
-    if split is not None and split not in loader.splits:
-        raise unknown_name(f"split of {name}", split, loader.splits)
-    if not annotated.expanduser().is_file():
-        raise InputError(
-            f"There is no file {annotated}.", f"Make it with: listenwell annotate {name} --out FILE"
-        )
-    return OwnJsonl(annotated.expanduser()), ("all",), split or annotated.stem
 
 
 def _dialogues(
-    name: str, loader: "CorpusLoader", splits: tuple[str, ...], split: str | None, annotated: Path | None
-) -> tuple[list["Dialogue"], str]:
-    """All dialogues of the splits, those of one split of an annotated file, and the splits in words."""
-    from listenwell.dialogue import Dialogue
-    from listenwell.errors import InputError
+    name: str, split: str | None, path: Path | None, annotated: Path | None
+) -> tuple["CorpusLoader", tuple[str, ...], list["Dialogue"], str]:
+    """The loader, the splits it reads, their dialogues, and the splits in words.
 
+    Of an annotated file, a split's dialogues are those that note it.
+    """
+    from listenwell.corpora import CORPORA
+    from listenwell.corpora.own import OwnJsonl
+    from listenwell.dialogue import Dialogue
+    from listenwell.errors import InputError, unknown_name
+
+    loader, advice = CORPORA.load(name)(path), f"Make it with: listenwell annotate {name} --out FILE"
+    if annotated is not None:
+        if path is not None:
+            raise InputError("--path and --annotated both say where to read.", "Give one of the two.")
+        if split is not None and split not in loader.splits:
+            raise unknown_name(f"split of {name}", split, loader.splits)
+        if not annotated.expanduser().is_file():
+            raise InputError(f"There is no file {annotated}.", advice)
+        loader = OwnJsonl(annotated.expanduser())
+    splits = ("all",) if annotated else loader.chosen(split)
     items = [item for part in splits for item in loader.read(part) if isinstance(item, Dialogue)]
     if annotated is None:
-        return items, "+".join(splits)
+        return loader, splits, items, "+".join(splits)
     noted = list(dict.fromkeys(item.note("split") for item in items))
     if split is None:
         names = [part or "no split" for part in noted[:_SPLITS]] + ["…"] * (len(noted) > _SPLITS)
-        return items, "+".join(names) if any(noted) else annotated.stem
+        return loader, splits, items, "+".join(names) if any(noted) else annotated.stem
     if split not in noted:
         there = ", ".join(visible(part) for part in noted[:_SPLITS] if part)
         raise InputError(
@@ -205,39 +180,28 @@ def _dialogues(
     for item in items:
         if item.note("split") is None:
             loader.report.skip("has no note of its split", item.id)
-    return [item for item in items if item.note("split") == split], split
+    return loader, splits, [item for item in items if item.note("split") == split], split
 
 
-def _annotated(
+def _with_factors(
     name: str, dialogues: list["Dialogue"], annotated: Path | None
 ) -> tuple[list["Dialogue"], str | None, str]:
     """The dialogues with factors, the annotator's key, and in words where the factors come from."""
-    from listenwell.dialogue import Factors
     from listenwell.errors import CorpusError, InputError
-    from listenwell.papers.corpus_analysis.factors import is_reply
+    from listenwell.papers.corpus_analysis.factors import turn_table
     from listenwell.progress import progress
 
-    replies = [
-        turn.factors or Factors()
-        for dialogue in dialogues
-        for index, turn in enumerate(dialogue.turns)
-        if is_reply(dialogue, index)
-    ]
-    known = [
-        [value is not None for value in (factors.mechanisms, factors.act, factors.tone)]
-        for factors in replies
-    ]
-    if not replies:
+    turns = turn_table(dialogues)
+    is_known = turns.loc[turns["is_reply"], ["mechanisms", "act", "tone"]].notna().to_numpy()
+    if not len(is_known):
         raise CorpusError(
             f"{name} has no replies: no turn of the listener follows another person's.",
             "Name a corpus of conversations, such as empathetic_dialogues; a larger --limit can help too.",
         )
-    if annotated is not None and not any(map(any, known)):
-        raise InputError(
-            f"No reply in {annotated} has mechanisms, act or tone.",
-            f"Make it with: listenwell annotate {name} --out FILE",
-        )
-    if annotated is not None or all(map(all, known)):
+    if annotated is not None and not is_known.any():
+        advice = f"Make it with: listenwell annotate {name} --out FILE"
+        raise InputError(f"No reply in {annotated} has mechanisms, act or tone.", advice)
+    if annotated is not None or is_known.all():
         source = "the corpus's" if annotated is None else f"as they stand in {visible(annotated.name)}"
         keys = (dialogue.note("annotator") for dialogue in dialogues)
         return dialogues, next(filter(None, keys), None), source
@@ -251,17 +215,16 @@ def _annotated(
     return result, annotator.key, "predicted by the annotators where the corpus gives none"
 
 
-def _not_comparable(where: str, loader: "CorpusLoader", comparison: Any, least: int) -> Exception:  # noqa: ANN401
+def _not_comparable(
+    where: str, loader: "CorpusLoader", comparison: "Comparison", least: int
+) -> "CorpusError":
     """Why no two listeners can be compared, and what to do."""
     from listenwell.corpora.empathetic_dialogues import LISTENER_WORKER, EmpatheticDialogues
     from listenwell.errors import CorpusError
 
-    problem = f"No emotion in {where} has two listeners with {least} replies or more each."
-    advice = "Give a smaller --least, or more of the corpus."
     if not comparison.replies:
-        problem, advice = f"{where} has no replies.", "Name a corpus of conversations, such as pec."
-    elif comparison.unnamed == comparison.replies:
-        problem = f"{where} does not say who listens: its replies name no person."
+        return CorpusError(f"{where} has no replies.", "Name a corpus of conversations, such as pec.")
+    if comparison.unnamed == comparison.replies:
         advice = (
             "This copy's speaker_idx has 0 and 1 in place of workers' numbers: get the publisher's own files "
             "with `listenwell corpus download empathetic_dialogues --path FOLDER`, and give --path."
@@ -269,47 +232,37 @@ def _not_comparable(where: str, loader: "CorpusLoader", comparison: Any, least: 
             else f"Name the person as the dialogue's `listener` and its turns' `speaker`, or in the note "
             f"`{LISTENER_WORKER}`; of the known corpora, empathetic_dialogues and pec name them."
         )
-    elif comparison.listeners < 2:
-        problem, advice = (
-            f"Only one person listens in all of {where}.",
-            "Name a corpus with several listeners.",
-        )
-    return CorpusError(problem, advice)
+        return CorpusError(f"{where} does not say who listens: its replies name no person.", advice)
+    if comparison.listeners < 2:
+        return CorpusError(f"Only one person listens in all of {where}.", "Name one with several listeners.")
+    problem = f"No emotion in {where} has two listeners with {least} replies or more each."
+    return CorpusError(problem, "Give a smaller --least, or more of the corpus.")
 
 
-def _result(
-    task: str, name: str, loader: "CorpusLoader", splits: tuple[str, ...], about: dict[str, Any]
-) -> dict[str, Any]:
-    """What every result file holds besides its numbers."""
+def _about(task: str, name: str, loader: "CorpusLoader", splits: tuple[str, ...]) -> dict[str, Any]:
+    """What every result file holds besides its settings and numbers."""
     from listenwell.files import hash_files
     from listenwell.results.store import environment
 
-    around = environment()
     data = hash_files(file for split in splits for file in loader.check(split))
-    versions = dict(around["versions"])  # type: ignore[call-overload]
-    return {"task": task, "corpus": name, "data": data, **about, **around, "versions": versions}
+    around: dict[str, Any] = environment()
+    return {"task": task, "corpus": name, "data": data, **around, "versions": dict(around["versions"])}
 
 
-def _write(
-    folder: Path, result: dict[str, Any], as_json: bool, grids: list[Any], pages: dict[str, str]
-) -> None:
-    """Write TASK.json and the pages, and print the tables, or the JSON."""
+def _finish(folder: Path, result: dict[str, Any], grids: list[Any], lines: list[str], as_json: bool) -> None:
+    """Write TASK.json, print the tables or the JSON, and say on standard error what else there is."""
     from listenwell.cli.result_tables import grid_table
     from listenwell.files import written_whole
     from listenwell.serialization import dumps, indented
 
-    for name, text in {f"{result['task']}.json": indented(result), **pages}.items():
-        with written_whole(folder / name) as file:
-            file.write(text.encode())
+    with written_whole(folder / f"{result['task']}.json") as file:
+        file.write(indented(result).encode())
     if as_json:
         typer.echo(dumps(result))
     for grid in grids if not as_json else ():
         if grid.rows:
             grid_table(grid)
-
-
-def _report(loader: "CorpusLoader", folder: Path, lines: list[str]) -> None:
-    files = ", ".join(sorted(file.name for file in folder.iterdir()))
-    for line in (*lines, *loader.report.lines()):
+    for line in lines:
         typer.echo(f"  {visible(line)}", err=True)
+    files = ", ".join(sorted(path.name for path in folder.iterdir()))
     typer.echo(visible(f"Written to {folder}: {files}."), err=True)

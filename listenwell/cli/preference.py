@@ -1,11 +1,13 @@
 """`listenwell preference`: ratings, preference pairs and the reward model."""
 
 import json
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from listenwell.results.store import Result
 
 preference = typer.Typer(
     no_args_is_help=True, help="Collect ratings, make preference pairs, fit a reward model."
@@ -22,13 +24,7 @@ Keep = Annotated[Path, typer.Option(help="The folder for the results.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of everything that is drawn.")]
 
 
-class Negatives(StrEnum):
-    """What the rejected reply is."""
-
-    BOTH = "both"
-    OWN = "own"
-    MISMATCHED = "mismatched"
-    HARD = "hard"
+Split = Annotated[str, typer.Option(help="Of the corpus that was replied to.")]
 
 
 @preference.command()
@@ -42,7 +38,7 @@ def sheets(
     per: Annotated[int, typer.Option(help="Contexts on a sheet.")] = 20,
     seed: Seed = 0,
     corpus: Corpus = "empathetic_dialogues",
-    split: Annotated[str, typer.Option(help="Of the corpus.")] = "test",
+    split: Split = "test",
     path: Annotated[Path | None, typer.Option(help="The corpus's folder.")] = None,
 ) -> None:
     """Write blind sheets for raters: replies of several systems to the same contexts, in random order.
@@ -57,6 +53,7 @@ def sheets(
     from listenwell.evaluation.report.side_by_side import read_column
     from listenwell.files import sha256
     from listenwell.preference import rating_sheets
+    from listenwell.preference.rating_sheets import PERSON, Offer
 
     loader = CORPORA.load(corpus)(path)
     loader.check(split)
@@ -71,8 +68,11 @@ def sheets(
         if name in known:
             shown = rating_sheets.candidate_offers(known[name], example, candidates, draw)
             offered.append((name, example, shown))
-        elif columns and (offers := rating_sheets.systems_offers(columns, name, example)):
-            offered.append((name, example, offers))
+        elif columns:
+            replies = {column.name: column.reply(name, example) for column in columns}
+            offers = {system: Offer(reply.text, reply.plan) for system, reply in replies.items() if reply}
+            if len(offers) == len(columns):
+                offered.append((name, example, {PERSON: Offer(example.reply.text)} | offers))
     files = tuple(f"{name}: {Path(file).name}, sha256 {sha256(Path(file))[:12]}" for name, _, file in named)
     about = rating_sheets.Key(corpus, split, "", files, ())
     key = rating_sheets.write_sheets(folder, offered, Sampling(count, seed), per, about)
@@ -102,12 +102,9 @@ def score(
 ) -> None:
     """Write a result of every rated system, with the raters' agreement."""
     from listenwell.preference.score import checkpoint_of, results_of
-    from listenwell.results.store import file_name, write_result
 
     results = results_of(ratings, raters, dict(map(checkpoint_of, ours or ())), people)
-    for result in results:
-        write_result(result, keep / file_name(result))
-        typer.echo(f"{result.system}: {dict(result.metrics)}")
+    _write(results, keep)
     typer.echo(dict(results[0].conditions)["rater agreement"])
 
 
@@ -119,17 +116,19 @@ def pairs(
     annotated: Annotated[Path, typer.Option(help="The folder that holds CORPUS/SPLIT.jsonl.")],
     out: Annotated[Path, typer.Option(help="The JSONL file; a stopped run goes on.")],
     negatives: Annotated[
-        Negatives,
+        Literal["both", "own", "mismatched", "hard"],
         typer.Option(help="Rejected replies: the generator's own, mismatched ones, both, or hard negatives."),
-    ] = Negatives.BOTH,
+    ] = "both",
     corpus: Corpus = "empathetic_dialogues",
-    split: Annotated[str, typer.Option(help="Of the corpus.")] = "train",
+    split: Split = "train",
     count: Annotated[int, typer.Option(help="Contexts; 0 takes all.")] = 0,
     seed: Seed = 1,
     rows: Annotated[int | None, typer.Option(help="Replies in a batch: 256 on a GPU, or 8.")] = None,
     temperature: Annotated[float | None, typer.Option(help="Of the generator's own replies.")] = None,
 ) -> None:
     """Write preference pairs from an annotated corpus, to train with DPO."""
+    from dataclasses import replace
+
     import torch
 
     from listenwell.errors import CorpusError
@@ -143,12 +142,12 @@ def pairs(
     default = making.GPU_ROWS if torch.cuda.is_available() else making.CPU_ROWS
     settings = making.Settings(count, seed, default if rows is None else rows)
     if temperature is not None:
-        settings = making.Settings(count, seed, settings.rows, temperature)
+        settings = replace(settings, temperature=temperature)
     ways = {
-        Negatives.BOTH: making.own_and_mismatched_pairs,
-        Negatives.OWN: making.own_pairs,
-        Negatives.MISMATCHED: making.mismatched_pairs,
-        Negatives.HARD: hard_negative_pairs,
+        "both": making.own_and_mismatched_pairs,
+        "own": making.own_pairs,
+        "mismatched": making.mismatched_pairs,
+        "hard": hard_negative_pairs,
     }
     counts = making.make_pairs(checkpoint, file, out, settings, ways[negatives])
     typer.echo(f"{out}: {', '.join(f'{n:,} {source}' for source, n in sorted(counts.items()))} pairs")
@@ -159,17 +158,15 @@ def on_policy(
     replies: Annotated[Path, typer.Argument(help="The replies.jsonl of a listener with several candidates.")],
     out: Appended,
     corpus: Corpus = "empathetic_dialogues",
-    split: Annotated[str, typer.Option(help="Of the corpus.")] = "train",
+    split: Split = "train",
     gap: Annotated[float, typer.Option(help="Least difference of the two totals.")] = 1.5,
 ) -> None:
     """Write preference pairs of the candidate the reranker puts first against the last."""
-    from listenwell.preference.on_policy_pairs import ON_POLICY, on_policy_pairs
+    from listenwell.preference.candidate_pairs import ON_POLICY, on_policy_pairs
     from listenwell.preference.pairs import add_pairs
-    from listenwell.preference.ratings import corpus_examples
+    from listenwell.preference.ratings import contexts_of
 
-    examples = corpus_examples({corpus}, split)
-    contexts = {name: example.context for (_, name), example in examples.items()}
-    rows = list(on_policy_pairs(replies, contexts, gap))
+    rows = list(on_policy_pairs(replies, contexts_of(corpus, split), gap))
     add_pairs(out, rows)
     typer.echo(f"{out}: {len(rows):,} {ON_POLICY} pairs")
 
@@ -178,7 +175,7 @@ def on_policy(
 def rated(
     ratings: Ratings,
     out: Appended,
-    split: Annotated[str, typer.Option(help="Of the corpus that was replied to.")] = "train",
+    split: Split = "train",
     gap: Annotated[float, typer.Option(help="Least difference of the two overall ratings.")] = 1.0,
     each: Annotated[int, typer.Option(help="Pairs of a context at most.")] = 3,
     plan_drift: Annotated[
@@ -188,20 +185,15 @@ def rated(
     """Write preference pairs of rated replies, to train a soft prompt or an adapter with DPO."""
     from collections import Counter
 
+    from listenwell.preference.candidate_pairs import plan_drift_pairs, rated_pairs
     from listenwell.preference.pairs import add_pairs
-    from listenwell.preference.rated_pairs import plan_drift_pairs, rated_pairs
     from listenwell.preference.ratings import rated_contexts
+    from listenwell.training.preference_pairs import Pair
 
-    contexts = rated_contexts(ratings, split)
-    rows = [
-        pair
-        for dialogue, context in contexts
-        for pairs in (
-            rated_pairs(dialogue, context, gap, each),
-            plan_drift_pairs(dialogue, context, plan_drift),
-        )
-        for pair in pairs
-    ]
+    contexts, rows = rated_contexts(ratings, split), list[Pair]()
+    for dialogue, context in contexts:
+        rows += rated_pairs(dialogue, context, gap, each)
+        rows += plan_drift_pairs(dialogue, context, plan_drift)
     add_pairs(out, rows)
     counts = Counter(pair.source for pair in rows)
     kinds = ", ".join(f"{count:,} {source}" for source, count in counts.items()) or "no"
@@ -216,7 +208,7 @@ def fit(
         Path | None,
         typer.Option("--generator", "--speaker", help="Whose replies they are; the shipped one's."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Of the corpus that was replied to.")] = "train",
+    split: Split = "train",
     ridge: Annotated[float | None, typer.Option(help="Strength of the regularization; 3000.")] = None,
     held_out: Annotated[list[Path] | None, typer.Option(help="Ratings of valid, to measure on.")] = None,
 ) -> None:
@@ -240,8 +232,13 @@ def agreement(
 ) -> None:
     """Write how far each reranking feature agrees with raters."""
     from listenwell.preference.agreement import results_of
+
+    _write(results_of(ratings, replies, raters), keep)
+
+
+def _write(results: "list[Result]", keep: Path) -> None:
     from listenwell.results.store import file_name, write_result
 
-    for result in results_of(ratings, replies, raters):
+    for result in results:
         write_result(result, keep / file_name(result))
         typer.echo(f"{result.system}: {dict(result.metrics)}")

@@ -1,6 +1,7 @@
 """The base class of corpus loaders, and the report of what a loader leaves out."""
 
 import csv
+import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -78,6 +79,13 @@ class CorpusLoader(ABC):
         """The splits whose files are there."""
         return tuple(split for split in self.splits if all(file.exists() for file in self.files(split)))
 
+    def chosen(self, split: str | None) -> tuple[str, ...]:
+        """The split that was named, or all that are here; an error if none is."""
+        here = self.available() if split is None else (split,)
+        for name in here[:1] or self.splits[:1]:
+            self.check(name)
+        return here
+
     @abstractmethod
     def files(self, split: str) -> tuple[Path, ...]:
         """The files a split is read from."""
@@ -100,6 +108,11 @@ class CorpusLoader(ABC):
         if self.downloads:
             return f"Download it with `listenwell corpus download {self.name}`, {here}"
         return f"{self.obtain} Then say where it is with --path or LISTENWELL_DATA."
+
+
+def hash_bucket(text: str, buckets: int = 100) -> int:
+    """The first 8 hexadecimal digits of sha256(text), modulo `buckets`, to divide a corpus by."""
+    return int(hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8], 16) % buckets
 
 
 def is_number(text: str) -> bool:

@@ -5,22 +5,20 @@ a wrong sum deletes nothing: the file stays aside, and the error says where.
 """
 
 import http.client
+import shutil
 import tarfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, TypeAlias
 
 from listenwell.errors import DownloadError
 from listenwell.files import disk_errors, sha256, written_whole
 from listenwell.progress import progress
 
 _CHUNK = 1 << 20
-_Open: TypeAlias = Callable[[str], IO[bytes]]
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,11 @@ class Download:
     def targets(self) -> tuple[str, ...]:
         """Every file it brings."""
         return tuple(target for _, target in self.members) or (self.target or self.file_name,)
+
+
+def pinned(base: str, sums: Mapping[str, str]) -> tuple[Download, ...]:
+    """Downloads of files below one address, each with its sha256 sum."""
+    return tuple(Download(f"{base}{name}", digest) for name, digest in sums.items())
 
 
 def fetch(download: Download, folder: Path) -> list[Path]:
@@ -109,39 +112,19 @@ def _receive(url: str, aside: Path) -> None:
 
 
 def _unpack(archive: Path, download: Download, folder: Path) -> None:
-    with _members(archive) as read:
+    is_zip = zipfile.is_zipfile(archive)
+    with zipfile.ZipFile(archive) if is_zip else tarfile.open(archive) as packed:
         for inside, target in download.members:
             if (folder / target).exists():
                 continue
-            with read(inside) as source, written_whole(folder / target) as file:
-                while chunk := source.read(_CHUNK):
-                    file.write(chunk)
-
-
-@contextmanager
-def _members(archive: Path) -> Iterator[_Open]:
-    """A function that opens a member of a tar or zip file by name."""
-    missing = "The archive is not what its publisher describes; report it."
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as packed:
-
-            def from_zip(name: str) -> IO[bytes]:
-                try:
-                    return packed.open(name)
-                except KeyError:
-                    raise DownloadError(f"{archive.name} holds no {name}.", missing) from None
-
-            yield from_zip
-        return
-    with tarfile.open(archive) as bundle:
-
-        def from_tar(name: str) -> IO[bytes]:
             try:
-                source = bundle.extractfile(name)
+                source = (
+                    packed.open(inside) if isinstance(packed, zipfile.ZipFile) else packed.extractfile(inside)
+                )
             except KeyError:
                 source = None
             if source is None:
-                raise DownloadError(f"{archive.name} holds no {name}.", missing)
-            return source
-
-        yield from_tar
+                advice = "The archive is not what its publisher describes; report it."
+                raise DownloadError(f"{archive.name} holds no {inside}.", advice)
+            with source, written_whole(folder / target) as file:
+                shutil.copyfileobj(source, file)

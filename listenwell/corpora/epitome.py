@@ -4,31 +4,26 @@ Three CSV files, one a mechanism, list the same pairs. There is no official spli
 the post, so that no post is on both sides.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import CorpusLoader, csv_rows
-from listenwell.corpora.download import Download
+from listenwell.corpora.base import CorpusLoader, csv_rows, hash_bucket
+from listenwell.corpora.download import pinned
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.labels import MECHANISMS
 
 _FILES = {
-    "emotional_reaction": "emotional-reactions-reddit.csv",
-    "interpretation": "interpretations-reddit.csv",
-    "exploration": "explorations-reddit.csv",
+    "emotional-reactions-reddit.csv": "225b28ffdc257f8a997d557eb937e78b68235e6203c87c7e2203d00fef8545cc",
+    "interpretations-reddit.csv": "2cedbe4252c919d22a6f46685afa16d3192a91e3306c2d4a386be12a30ad3f29",
+    "explorations-reddit.csv": "9efa1af8e0537c16894379598f2076cb380ae18aacd9a8d26ebd381f5b7f9645",
 }
+"""One a mechanism, in the order of MECHANISMS, with its sha256 sum."""
 _COLUMNS = ("sp_id", "rp_id", "seeker_post", "response_post", "level", "rationales")
 _BASE = (
     "https://raw.githubusercontent.com/behavioral-data/Empathy-Mental-Health/"
     "741a8df4d3bc5301f0426e0c72e1d8e354c42fd3/dataset/"
 )
-_SUMS = {
-    "emotional_reaction": "225b28ffdc257f8a997d557eb937e78b68235e6203c87c7e2203d00fef8545cc",
-    "interpretation": "2cedbe4252c919d22a6f46685afa16d3192a91e3306c2d4a386be12a30ad3f29",
-    "exploration": "9efa1af8e0537c16894379598f2076cb380ae18aacd9a8d26ebd381f5b7f9645",
-}
 
 SPLIT_RULE = (
     "the first 8 hexadecimal digits of sha256(sp_id), modulo 100: below 75 train, below 80 valid, else test"
@@ -37,7 +32,7 @@ SPLIT_RULE = (
 
 def split_of(post: str) -> str:
     """The split of a post by SPLIT_RULE: about 75 / 5 / 20 percent."""
-    bucket = int(hashlib.sha256(post.encode()).hexdigest()[:8], 16) % 100
+    bucket = hash_bucket(post)
     return "train" if bucket < 75 else "valid" if bucket < 80 else "test"
 
 
@@ -49,11 +44,11 @@ class Epitome(CorpusLoader):
     licence = "academic use"
     citation = "Sharma et al. 2020"
     splits = ("train", "valid", "test")
-    downloads = tuple(Download(_BASE + _FILES[name], _SUMS[name]) for name in _FILES)
+    downloads = pinned(_BASE, _FILES)
 
     def files(self, split: str) -> tuple[Path, ...]:
         """All three files hold every split."""
-        return tuple(self.path / name for name in _FILES.values())
+        return tuple(self.path / name for name in _FILES)
 
     def read(self, split: str) -> Iterator[Dialogue]:
         """A post and its reply; the reply has the levels as factors and the rationales as notes."""
@@ -91,11 +86,7 @@ def _dialogue(key: tuple[str, str], number: int, rows: list[dict[str, str]]) -> 
         for mechanism, row in zip(MECHANISMS, rows, strict=True)
         if row["rationales"].rstrip("|")
     }
-    reply = Turn(
-        LISTENER,
-        rows[0]["response_post"],
-        Factors(levels=(levels[0], levels[1], levels[2])),
-        tuple(notes.items()),
-    )
+    factors = Factors(levels=(levels[0], levels[1], levels[2]))
+    reply = Turn(LISTENER, rows[0]["response_post"], factors, tuple(notes.items()))
     identity = "_".join(key) + (f"_{number}" if number else "")
     return Dialogue((Turn(SPEAKER, rows[0]["seeker_post"]), reply), identity)

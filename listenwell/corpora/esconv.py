@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora.base import CorpusLoader, text_lines
-from listenwell.corpora.download import Download
+from listenwell.corpora.download import pinned
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import CorpusError, ListenwellError
 from listenwell.labels import strategy
@@ -25,15 +25,11 @@ _TSV = {
 _JSON = {"accepted": "ESConv.json", "failed": "FailedESConv.json"}
 # flag, speaker (1 is the supporter), number of the turn, [strategy] and text
 _TURN = re.compile(r"\d\.\d (?:0|(1)) (\d{1,9}) (?(1)(?:\[([^\]]+)\])?)(.*)", re.DOTALL)
-_ROLES = {
-    "seeker": SPEAKER,
-    "speaker": SPEAKER,
-    "usr": SPEAKER,
-    "supporter": LISTENER,
-    "listener": LISTENER,
-    "sys": LISTENER,
-}
+_ROLES = dict.fromkeys(("seeker", "speaker", "usr"), SPEAKER)
+_ROLES |= dict.fromkeys(("supporter", "listener", "sys"), LISTENER)
 _REPOSITORY = "https://raw.githubusercontent.com/thu-coai/Emotional-Support-Conversation/"
+_COMMIT = "4a5ef3a58a4d7d2fae140d47ab76479bb1d05956/codes/dataset/"
+_LATER = "bff7f6bb9667514bdeb4ccde236808940235491e/"
 
 
 class ESConv(CorpusLoader):
@@ -45,19 +41,13 @@ class ESConv(CorpusLoader):
     citation = "Liu et al. 2021"
     splits = (*_TSV, *_JSON)
     not_downloaded = ("train", "accepted")
-    downloads = (
-        Download(
-            f"{_REPOSITORY}4a5ef3a58a4d7d2fae140d47ab76479bb1d05956/codes/dataset/devWithStrategy_short.tsv",
-            "625b511f40cf9a9285582e808e6bbb4c2f35d0b0cd063f3709db430b8d0c3bdc",
-        ),
-        Download(
-            f"{_REPOSITORY}4a5ef3a58a4d7d2fae140d47ab76479bb1d05956/codes/dataset/testWithStrategy_short.tsv",
-            "b85ae888bf747cefa54bba2a6c3e2f6ccb4c1005d4e0b6d1d3be3823cf040aef",
-        ),
-        Download(
-            f"{_REPOSITORY}bff7f6bb9667514bdeb4ccde236808940235491e/FailedESConv.json",
-            "d21bad5409d88ecbca18abfee26a8c188d09c34b03962cb53a4c30d8de95b279",
-        ),
+    downloads = pinned(
+        _REPOSITORY,
+        {
+            f"{_COMMIT}{_TSV['valid']}": "625b511f40cf9a9285582e808e6bbb4c2f35d0b0cd063f3709db430b8d0c3bdc",
+            f"{_COMMIT}{_TSV['test']}": "b85ae888bf747cefa54bba2a6c3e2f6ccb4c1005d4e0b6d1d3be3823cf040aef",
+            f"{_LATER}{_JSON['failed']}": "d21bad5409d88ecbca18abfee26a8c188d09c34b03962cb53a4c30d8de95b279",
+        },
     )
 
     def files(self, split: str) -> tuple[Path, ...]:
@@ -92,7 +82,7 @@ class ESConv(CorpusLoader):
     def _window(self, line: str, where: str) -> dict[int, Turn]:
         """The turns of one line by number; empty (and counted) where a part cannot be read."""
         window: dict[int, Turn] = {}
-        for part in re.split(r" EOS ", line):
+        for part in line.split(" EOS "):
             match = _TURN.fullmatch(part)
             if match is None:
                 self.report.skip("turn without flag, speaker and number", where)
@@ -119,12 +109,8 @@ class ESConv(CorpusLoader):
                 if not turns:
                     self.report.skip("conversation without a usable turn", where)
                     continue
-                yield Dialogue(
-                    turns,
-                    f"{split}-{number}",
-                    situation=conversation.get("situation") or None,
-                    notes=_notes(conversation),
-                )
+                situation, notes = conversation.get("situation") or None, _notes(conversation)
+                yield Dialogue(turns, f"{split}-{number}", situation=situation, notes=notes)
             except (KeyError, TypeError, AttributeError, ListenwellError) as error:
                 self.report.skip(f"broken conversation ({type(error).__name__})", where)
 
@@ -135,12 +121,9 @@ class ESConv(CorpusLoader):
                 self.report.skip("empty utterance", where)
                 continue
             name, feedback = annotation.get("strategy"), annotation.get("feedback")
-            yield Turn(
-                _ROLES[entry["speaker"]],
-                text,
-                self._factors(name, where) if name else None,
-                (("feedback", str(feedback)),) if feedback else (),
-            )
+            factors = self._factors(name, where) if name else None
+            notes = (("feedback", str(feedback)),) if feedback else ()
+            yield Turn(_ROLES[entry["speaker"]], text, factors, notes)
 
     def _factors(self, name: str, where: str) -> Factors | None:
         try:

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora.base import CorpusLoader, is_number, text_lines
-from listenwell.corpora.download import Download
+from listenwell.corpora.download import pinned
 from listenwell.dialogue import LabelledText
 from listenwell.labels import GOEMOTIONS
 
 _BASE = "https://raw.githubusercontent.com/google-research/google-research/"
+_COMMIT = "2adf640a14f11025ae5a9d0ec493b78530d276d3/goemotions/data/"
+_LATER = "b91598b43297db06cca27a29fe2d0442dffea029/goemotions/data/"
 _FILES = {"train": "train.tsv", "valid": "dev.tsv", "test": "test.tsv"}
 
 
@@ -20,19 +22,13 @@ class GoEmotions(CorpusLoader):
     licence = "CC BY 4.0"
     citation = "Demszky et al. 2020"
     splits = ("train", "valid", "test")
-    downloads = (
-        Download(
-            f"{_BASE}2adf640a14f11025ae5a9d0ec493b78530d276d3/goemotions/data/train.tsv",
-            "1c254a142be5c00e80d819b9ae1bbd36d94b2eeb8f4b1271846508d57e57d9c5",
-        ),
-        Download(
-            f"{_BASE}2adf640a14f11025ae5a9d0ec493b78530d276d3/goemotions/data/dev.tsv",
-            "575489c079c9de1097062a01738f998590d6b7ead66dd1c9fd1d2ba01fd8bc62",
-        ),
-        Download(
-            f"{_BASE}b91598b43297db06cca27a29fe2d0442dffea029/goemotions/data/test.tsv",
-            "0587b2dd8b27b97352adbfc3fb083d46005c8946657fdc2b1ca8b1cc7f1f8be4",
-        ),
+    downloads = pinned(
+        _BASE,
+        {
+            f"{_COMMIT}train.tsv": "1c254a142be5c00e80d819b9ae1bbd36d94b2eeb8f4b1271846508d57e57d9c5",
+            f"{_COMMIT}dev.tsv": "575489c079c9de1097062a01738f998590d6b7ead66dd1c9fd1d2ba01fd8bc62",
+            f"{_LATER}test.tsv": "0587b2dd8b27b97352adbfc3fb083d46005c8946657fdc2b1ca8b1cc7f1f8be4",
+        },
     )
 
     def files(self, split: str) -> tuple[Path, ...]:

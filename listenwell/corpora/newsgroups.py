@@ -5,14 +5,13 @@ in Latin-1 with headers. It is read as it was downloaded, or unpacked. The publi
 older than the test posts; there is no validation split, so ours is carved out of training.
 """
 
-import hashlib
 import re
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from listenwell.corpora.base import CorpusLoader, is_number
+from listenwell.corpora.base import CorpusLoader, hash_bucket, is_number
 from listenwell.corpora.download import Download
 from listenwell.dialogue import LabelledText
 from listenwell.errors import CorpusError
@@ -44,8 +43,7 @@ _REPLY = re.compile(r"^(?:\s*re\s*:)+", re.IGNORECASE)
 def split_of(subject: str) -> str:
     """Whether a training post is train or valid by SPLIT_RULE: about 90 to 10 percent."""
     plain = " ".join(_REPLY.sub("", subject).lower().split())
-    digest = hashlib.sha256(plain.encode()).hexdigest()
-    return "valid" if int(digest[:8], 16) % 100 < 10 else "train"
+    return "valid" if hash_bucket(plain) < 10 else "train"
 
 
 def cleaned(body: str) -> str:

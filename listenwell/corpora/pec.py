@@ -124,25 +124,13 @@ def _parquet_records(file: Path) -> Iterator[tuple[str, Record]]:
     except ModuleNotFoundError:
         raise MissingExtraError("pyarrow", "parquet", f"Reading {file.name}") from None
     try:
-        table = parquet.ParquetFile(file)
-    except ArrowInvalid as error:
-        raise _broken(file, error) from None
-    with table:
-        number, batches = 0, table.iter_batches(batch_size=1024)  # a batch at a time: it may exceed memory
-        while True:
-            try:
-                batch = next(batches, None)
-            except (ArrowInvalid, OSError) as error:
-                raise _broken(file, error) from None
-            if batch is None:
-                return
-            for record in batch.to_pylist():
-                number += 1
+        with parquet.ParquetFile(file) as table:
+            batches = table.iter_batches(batch_size=1024)  # a batch at a time: it may exceed memory
+            records = (record for batch in batches for record in batch.to_pylist())
+            for number, record in enumerate(records, start=1):
                 yield f"{file.name} row {number}", record
-
-
-def _broken(file: Path, error: Exception) -> CorpusError:
-    return CorpusError(f"{file} is not a whole Parquet file: {error}.", "Download it again.")
+    except (ArrowInvalid, OSError) as error:
+        raise CorpusError(f"{file} is not a whole Parquet file: {error}.", "Download it again.") from None
 
 
 def _released_records(file: Path, report: Report) -> Iterator[tuple[str, Record]]:
@@ -154,16 +142,9 @@ def _released_records(file: Path, report: Report) -> Iterator[tuple[str, Record]
         if _END in line:
             if len(turns) > 1:
                 speakers, texts = zip(*turns, strict=True)
-                yield (
-                    where,
-                    {
-                        "personas": personas.get(speakers[-1], []),
-                        "context": list(texts[:-1]),
-                        "context_speakers": list(speakers[:-1]),
-                        "response": texts[-1],
-                        "response_speaker": speakers[-1],
-                    },
-                )
+                record = {"personas": personas.get(speakers[-1], []), "response_speaker": speakers[-1]}
+                record |= {"context_speakers": list(speakers[:-1]), "context": list(texts[:-1])}
+                yield where, record | {"response": texts[-1]}
             else:
                 report.skip("block without a reply", where)
             turns = []

@@ -1,10 +1,10 @@
 """Which replies a model learns from, is chosen by and is measured on, corpus by corpus."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from listenwell.corpora import CORPORA, CorpusLoader
+from listenwell.corpora.base import hash_bucket
 from listenwell.corpora.own import OwnJsonl
 from listenwell.dialogue import Dialogue, Example
 from listenwell.errors import CorpusError, InputError
@@ -69,30 +69,22 @@ class Source:
 
     def examples(self, split: str) -> Iterator[Example]:
         """Every reply with the dialogue before it."""
-        everyone = self.everyone and split == "train"  # what is measured never changes
+        source = self._file_split(split)
+        examples = self.loader.examples(source)
+        if self.everyone and split == "train":  # what is measured never changes
+            dialogues = (item for item in self.loader.read(source) if isinstance(item, Dialogue))
+            examples = (example for dialogue in dialogues for example in dialogue.examples(everyone=True))
         is_empty = True
-        for example in self._all(split, everyone):
+        for example in examples:
             is_empty = False
-            if self.divides and split != "test" and _is_held_out(example.context) != (split == "valid"):
-                continue
-            yield example
+            name = example.context.id or example.context.turns[0].text
+            is_held_out = hash_bucket(name, 10) == 0
+            if not self.divides or split == "test" or is_held_out == (split == "valid"):
+                yield example
         if is_empty:
             raise InputError(f"{self.name} {split} holds no replies.", "Name a corpus of conversations.")
-
-    def _all(self, split: str, everyone: bool) -> Iterator[Example]:
-        if not everyone:
-            yield from self.loader.examples(self._file_split(split))
-            return
-        for item in self.loader.read(self._file_split(split)):
-            if isinstance(item, Dialogue):
-                yield from item.examples(everyone=True)
 
     def _file_split(self, split: str) -> str:
         if self._is_one_file and split in ("train", "valid"):
             return "all"
         return "valid" if self.divides and split == "train" else split
-
-
-def _is_held_out(dialogue: Dialogue) -> bool:
-    name = dialogue.id or dialogue.turns[0].text
-    return int(hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8], 16) % 10 == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from listenwell.corpora.base import Item
-from listenwell.dialogue import Dialogue, LabelledText
+from listenwell.dialogue import LabelledText
 from listenwell.serialization import Record
 
 Counts = tuple[tuple[str, int], ...]
@@ -41,25 +41,27 @@ def measure(items: Iterable[Item]) -> Statistics:
     speakers: set[str] = set()
     labels: dict[str, Counter[str]] = {}
 
-    def label(kind: str, value: str | None) -> None:
-        if value is not None:
-            labels.setdefault(kind, Counter())[value] += 1
+    def label(kind: str, *values: str | None) -> None:
+        for value in values:
+            if value is not None:
+                labels.setdefault(kind, Counter())[value] += 1
 
     for item in items:
         if isinstance(item, LabelledText):
-            counts["texts"] += 1
-            counts["words"] += len(item.text.split())
-            for value in item.labels:
-                label("label", value)
+            counts.update(texts=1, words=len(item.text.split()))
+            label("label", *item.labels)
             continue
-        _count_dialogue(item, counts, speakers)
+        counts.update(conversations=1, utterances=len(item.turns))
+        counts["replies"] += sum(turn.speaker == item.listener for turn in item.turns[1:])
+        counts["persona"] += sum(len(persona.lines) for persona in item.personas)
         label("emotion", item.emotion)
         for turn in item.turns:
+            counts["words"] += len(turn.text.split())
+            speakers.add(turn.speaker)
             if factors := turn.factors:
                 for kind in ("intent", "act", "tone", "strategy"):
                     label(kind, getattr(factors, kind))
-                for name in factors.mechanisms or ():
-                    label("mechanism", name)
+                label("mechanism", *(factors.mechanisms or ()))
     return Statistics(
         conversations=counts["conversations"],
         texts=counts["texts"],
@@ -67,21 +69,7 @@ def measure(items: Iterable[Item]) -> Statistics:
         replies=counts["replies"],
         speakers=len(speakers),
         persona_sentences=counts["persona"],
-        words_per_utterance=_ratio(counts["words"], counts["utterances"] + counts["texts"]),
-        utterances_per_conversation=_ratio(counts["utterances"], counts["conversations"]),
-        labels=tuple((kind, tuple(counts.most_common())) for kind, counts in labels.items()),
+        words_per_utterance=round(counts["words"] / max(1, counts["utterances"] + counts["texts"]), 2),
+        utterances_per_conversation=round(counts["utterances"] / max(1, counts["conversations"]), 2),
+        labels=tuple((kind, tuple(values.most_common())) for kind, values in labels.items()),
     )
-
-
-def _count_dialogue(dialogue: Dialogue, counts: Counter[str], speakers: set[str]) -> None:
-    counts["conversations"] += 1
-    counts["utterances"] += len(dialogue.turns)
-    counts["replies"] += sum(turn.speaker == dialogue.listener for turn in dialogue.turns[1:])
-    counts["persona"] += sum(len(persona.lines) for persona in dialogue.personas)
-    for turn in dialogue.turns:
-        counts["words"] += len(turn.text.split())
-        speakers.add(turn.speaker)
-
-
-def _ratio(part: int, whole: int) -> float:
-    return round(part / whole, 2) if whole else 0.0

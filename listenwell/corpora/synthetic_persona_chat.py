@@ -31,17 +31,12 @@ class SyntheticPersonaChat(CorpusLoader):
     citation = "Jandaghi et al. 2023"
     splits = ("train", "valid", "test")
     not_downloaded = ("train",)
-    downloads = (
-        Download(
-            f"{_BASE}Synthetic-Persona-Chat_valid.csv",
-            "e8128d2b7b0eed8064715cb1d71cdd241a3fa28ddf6fb80ece5c8156c1fd819d",
-            "valid.csv",
-        ),
-        Download(
-            f"{_BASE}Synthetic-Persona-Chat_test.csv",
-            "531356d642b426ef8fc4d65446330cb34c7b473a4cf482ad12a8cf7838fe52a8",
-            "test.csv",
-        ),
+    downloads = tuple(
+        Download(f"{_BASE}Synthetic-Persona-Chat_{split}.csv", digest, f"{split}.csv")
+        for split, digest in (
+            ("valid", "e8128d2b7b0eed8064715cb1d71cdd241a3fa28ddf6fb80ece5c8156c1fd819d"),
+            ("test", "531356d642b426ef8fc4d65446330cb34c7b473a4cf482ad12a8cf7838fe52a8"),
+        )
     )
 
     def files(self, split: str) -> tuple[Path, ...]:

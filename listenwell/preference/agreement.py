@@ -35,13 +35,7 @@ def feature_table(
     candidates: Mapping[str, Sequence[Candidate]],
     reranker: Reranker,
 ) -> Table:
-    """The value of every feature for every rated candidate.
-
-    Args:
-        rated: contexts with ratings.
-        candidates: with the scores that the generator put on them, by the example's id.
-        reranker: computes all features, and their sum.
-    """
+    """The value of every feature for every rated candidate; candidates have the generator's scores."""
     table: Table = {}
     with progress("scoring candidates", total=len(rated), unit="contexts") as advance:
         for number, (dialogue, context) in enumerate(rated):
@@ -59,10 +53,8 @@ def feature_table(
 def feature_scores(rows: Sequence[tuple[int, float, float]]) -> dict[str, float]:
     """The agreement within contexts, and the mean rating of the candidates with the highest values."""
     contexts, scores, ratings = (np.array(column) for column in zip(*rows, strict=True))
-    best = []
-    for number in np.unique(contexts):
-        here = contexts == number
-        best.append(float(ratings[here][int(scores[here].argmax())]))
+    groups = [contexts == number for number in np.unique(contexts)]
+    best = [ratings[group][scores[group].argmax()] for group in groups]
     return {"rater_agreement": agreement(scores, ratings, contexts), "chosen_overall": float(np.mean(best))}
 
 

@@ -24,13 +24,7 @@ class RatedStates:
 
 
 def rated_states(generator: Path, paths: Sequence[Path], split: str) -> RatedStates:
-    """A generator's hidden states of the rated replies that have plans, each after its context and plan.
-
-    Args:
-        generator: its checkpoint.
-        paths: folders of sheets or compact files of ratings, all of one split.
-        split: which.
-    """
+    """A generator's hidden states of the rated replies that have plans, each after its context and plan."""
     model = PlannedGenerator.load(PlannedConfig(), generator)
     states, ratings, numbers = list[np.ndarray](), list[float](), list[int]()
     rated = rated_contexts(paths, split)

@@ -17,7 +17,7 @@ import numpy as np
 
 from listenwell.dialogue import Example, Factors
 from listenwell.labels import EMOTIONS, MIXED, PLEASANT
-from listenwell.preference.pairs import MismatchedReplies, OwnReplies, PlannedReply, pair_of
+from listenwell.preference.pairs import Batch, PlannedReply, pair_of
 from listenwell.training.preference_pairs import OTHER, Pair, conversation_key
 
 AGAIN, MISTAKEN, FORGOT, ELSEWHERE = "again", "mistaken", "forgot", "elsewhere"
@@ -25,31 +25,22 @@ _OFFSET = 10_000_000
 """Keeps the seeds of one context's replies apart."""
 
 
-def hard_negative_pairs(
-    planned: Sequence[PlannedReply],
-    batch: Sequence[int],
-    own: OwnReplies,
-    others: MismatchedReplies,
-    seed: int,
-) -> Iterator[Pair]:
-    """All pairs of a batch, by the types above; a `pairs.Negatives`."""
-    contexts = [planned[index] for index in batch]
-    fitting = own.replies(contexts, batch)
-    wrong = [
-        (example, _opposite(planned, index, seed))
-        for index, (example, _) in zip(batch, contexts, strict=True)
-    ]
-    mistaken = own.replies(wrong, [index + _OFFSET for index in batch])
+def hard_negative_pairs(batch: Batch) -> Iterator[Pair]:
+    """All pairs of a batch, by the types above."""
+    contexts, indices, generator = batch.replies, batch.indices, batch.own
+    fitting = generator.replies(contexts, indices)
+    wrong = [(contexts[number][0], _opposite(batch, index)) for number, index in enumerate(indices)]
+    mistaken = generator.replies(wrong, [index + _OFFSET for index in indices])
     long = [number for number, (example, _) in enumerate(contexts) if len(example.context.turns) > 2]
     short = [(_last_turn(contexts[number][0]), contexts[number][1]) for number in long]
-    last_only = own.replies(short, [batch[number] + 2 * _OFFSET for number in long]) if short else []
+    last_only = generator.replies(short, [indices[number] + 2 * _OFFSET for number in long]) if short else []
     forgot = dict(zip(long, last_only, strict=True))
-    for number, (index, (example, plan)) in enumerate(zip(batch, contexts, strict=True)):
+    for number, (index, (example, plan)) in enumerate(zip(indices, contexts, strict=True)):
         context, reply = example.context, example.reply.text
         earlier = [turn.text for turn in context.turns if turn.speaker == context.listener]
         candidates = (
             (reply, earlier[-1] if earlier else None, AGAIN),
-            (reply, others.find(index, seed), OTHER),
+            (reply, batch.others.find(index, batch.seed), OTHER),
             (fitting[number], mistaken[number], MISTAKEN),
             (fitting[number], forgot.get(number), FORGOT),
             (fitting[number], _elsewhere(contexts, fitting, number), ELSEWHERE),
@@ -66,30 +57,22 @@ def opposites(emotion: str) -> frozenset[str]:
     return frozenset(EMOTIONS) - same - MIXED
 
 
-def _opposite(planned: Sequence[PlannedReply], index: int, seed: int) -> Factors:
+def _opposite(batch: Batch, index: int) -> Factors:
     """The plan of a reply to the opposite emotion; any other plan where there is none."""
-    far = opposites(planned[index][1].emotion or "")
-    random = np.random.default_rng([seed, 41, index])
-    first = int(random.integers(len(planned)))
-    for other in (*range(first, len(planned)), *range(first)):
-        plan: Factors = planned[other][1]
-        if plan.emotion in far:
-            return plan
-    return plan
+    plans = [plan for _, plan in batch.planned]
+    first = int(np.random.default_rng([batch.seed, 41, index]).integers(len(plans)))
+    far, rotated = opposites(plans[index].emotion or ""), [*plans[first:], *plans[:first]]
+    return next((plan for plan in rotated if plan.emotion in far), rotated[-1])
 
 
 def _last_turn(example: Example) -> Example:
-    """The same reply, with the last turn alone as its context."""
     return replace(example, context=replace(example.context, turns=example.context.turns[-1:]))
 
 
 def _elsewhere(contexts: Sequence[PlannedReply], replies: Sequence[str | None], number: int) -> str | None:
     """Of this batch, the next reply to somebody else with the same emotion."""
-    example, plan = contexts[number]
-    for other in (*range(number + 1, len(contexts)), *range(number)):
-        other_example, other_plan = contexts[other]
-        is_foreign = conversation_key(other_example.context) != conversation_key(example.context)
-        if other_plan.emotion == plan.emotion and is_foreign:
-            reply: str | None = replies[other]
-            return reply
-    return None
+    keys = [(conversation_key(example.context), plan.emotion) for example, plan in contexts]
+    conversation, emotion = keys[number]
+    others = (*range(number + 1, len(contexts)), *range(number))
+    is_alike = [key != conversation and other == emotion for key, other in keys]
+    return next((replies[other] for other in others if is_alike[other]), None)

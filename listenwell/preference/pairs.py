@@ -85,8 +85,7 @@ class MismatchedReplies:
         """
         example, plan = self._planned[index]
         random = np.random.default_rng([seed, 37, index])
-        for key in _group_keys(plan):
-            group = self._groups[key]
+        for group in map(self._groups.__getitem__, _group_keys(plan)):
             first = int(random.integers(len(group)))
             for other in (*group[first:], *group[:first]):
                 candidate = self._planned[other][0]
@@ -97,12 +96,7 @@ class MismatchedReplies:
 
 
 class OwnReplies:
-    """The generator's own replies, sampled for many contexts in one batch.
-
-    Args:
-        runtime: the generator's engine.
-        settings: seed and temperature.
-    """
+    """The generator's own replies, sampled for many contexts in one batch."""
 
     def __init__(self, runtime: "TorchRuntime", settings: Settings) -> None:
         config = PlannedConfig()
@@ -117,12 +111,7 @@ class OwnReplies:
         return len(self._template.prompt(example.context, self._budget).tokens)
 
     def replies(self, planned: Sequence[PlannedReply], seeds: Sequence[int]) -> list[str | None]:
-        """A reply for each context under its plan; None where the token limit cut it off.
-
-        Args:
-            planned: contexts and plans.
-            seeds: numbers that, with the settings' seed, fix what each reply is.
-        """
+        """A reply for each context under its plan, drawn by its seed; None where the token limit cut it."""
         prompts = [self._template.prompt(example.context, self._budget) for example, _ in planned]
         tokens = [
             [*prompt.tokens, *self._template.plans.encode(plan)]
@@ -136,51 +125,44 @@ class OwnReplies:
         return [generation.text if generation.tokens <= limit else None for generation in generations]
 
 
-Negatives = Callable[
-    [Sequence[PlannedReply], Sequence[int], OwnReplies, MismatchedReplies, int], Iterator[Pair]
-]
-"""All replies, the indices of a batch of them, the two sources of worse replies, and a seed."""
+@dataclass(frozen=True)
+class Batch:
+    """What pairs are made of: people's replies, and the two sources of worse ones."""
+
+    planned: Sequence[PlannedReply]
+    indices: Sequence[int]
+    """Of the replies in this batch."""
+    own: OwnReplies
+    others: MismatchedReplies
+    seed: int
+
+    @property
+    def replies(self) -> list[PlannedReply]:
+        """Those of this batch."""
+        return [self.planned[index] for index in self.indices]
 
 
-def own_and_mismatched_pairs(
-    planned: Sequence[PlannedReply],
-    batch: Sequence[int],
-    own: OwnReplies,
-    others: MismatchedReplies,
-    seed: int,
-) -> Iterator[Pair]:
+Negatives = Callable[[Batch], Iterator[Pair]]
+
+
+def own_and_mismatched_pairs(batch: Batch) -> Iterator[Pair]:
     """People's replies against the generator's own, and against replies to somebody else."""
-    sampled = own.replies([planned[index] for index in batch], batch)
-    for index, reply in zip(batch, sampled, strict=True):
-        example, plan = planned[index]
-        for source, text in ((OWN, reply), (OTHER, others.find(index, seed))):
+    sampled = batch.own.replies(batch.replies, batch.indices)
+    for index, (example, plan), reply in zip(batch.indices, batch.replies, sampled, strict=True):
+        for source, text in ((OWN, reply), (OTHER, batch.others.find(index, batch.seed))):
             yield from pair_of(example.context, plan, example.reply.text, text, source)
 
 
-def own_pairs(
-    planned: Sequence[PlannedReply],
-    batch: Sequence[int],
-    own: OwnReplies,
-    others: MismatchedReplies,
-    seed: int,
-) -> Iterator[Pair]:
+def own_pairs(batch: Batch) -> Iterator[Pair]:
     """People's replies against the generator's own alone."""
-    return (
-        pair for pair in own_and_mismatched_pairs(planned, batch, own, others, seed) if pair.source == OWN
-    )
+    return (pair for pair in own_and_mismatched_pairs(batch) if pair.source == OWN)
 
 
-def mismatched_pairs(
-    planned: Sequence[PlannedReply],
-    batch: Sequence[int],
-    own: OwnReplies,
-    others: MismatchedReplies,
-    seed: int,
-) -> Iterator[Pair]:
+def mismatched_pairs(batch: Batch) -> Iterator[Pair]:
     """People's replies against replies to somebody else; nothing is generated."""
-    for index in batch:
-        example, plan = planned[index]
-        yield from pair_of(example.context, plan, example.reply.text, others.find(index, seed), OTHER)
+    for index, (example, plan) in zip(batch.indices, batch.replies, strict=True):
+        other = batch.others.find(index, batch.seed)
+        yield from pair_of(example.context, plan, example.reply.text, other, OTHER)
 
 
 def make_pairs(
@@ -213,11 +195,11 @@ def make_pairs(
     order = sorted(map(int, drawn), key=lambda index: (own.length(planned[index][0]), index))
     with progress("making pairs", total=len(order), unit="contexts") as advance:
         for start in range(0, len(order), settings.rows):
-            batch = order[start : start + settings.rows]
+            indices = order[start : start + settings.rows]
             if str(start) not in file:
-                pairs = negatives(planned, batch, own, others, settings.seed)
+                pairs = negatives(Batch(planned, indices, own, others, settings.seed))
                 file.add(str(start), [pair.to_json() for pair in pairs])
-            advance(len(batch))
+            advance(len(indices))
     return Counter(Pair.from_json(row).source for row in file.finish())
 
 

@@ -7,9 +7,8 @@ Each rater writes sheet-01.csv beside the sheet; `ratings` reads both.
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Candidate, Example, Factors
@@ -84,39 +83,6 @@ Offers = Mapping[str, Offer]
 """By system."""
 
 
-class SystemReply(Protocol):
-    """A reply as a file of replies gives it."""
-
-    @property
-    def text(self) -> str:
-        """Its words."""
-
-    @property
-    def plan(self) -> Factors | None:
-        """What it was meant to do, where the file has it."""
-
-
-class SystemReplies(Protocol):
-    """One system's replies to many contexts, such as `evaluation.report.side_by_side.Column`."""
-
-    @property
-    def name(self) -> str:
-        """The system's."""
-
-    def reply(self, name: str, example: Example) -> SystemReply | None:
-        """Its reply to the example of an id, if it has one."""
-
-
-def systems_offers(systems: Sequence[SystemReplies], name: str, example: Example) -> Offers | None:
-    """Every system's reply to an example and the person's; None where one is missing."""
-    offers = {PERSON: Offer(example.reply.text)}
-    for system in systems:
-        if (reply := system.reply(name, example)) is None:
-            return None
-        offers[system.name] = Offer(reply.text, reply.plan)
-    return offers
-
-
 def candidates_of(file: Path) -> dict[str, list[Candidate]]:
     """All candidates in a listener's replies.jsonl, by the example's id."""
     candidates: dict[str, list[Candidate]] = {}
@@ -164,13 +130,7 @@ def write_sheets(
         entry = Entry(number, 1 + (number - 1) // per, name, tuple(_shuffled(offers, draw)))
         entries.append(entry)
         pages.setdefault(entry.sheet, [INSTRUCTIONS]).append(_page(entry, example))
-    key = Key(
-        about.corpus,
-        about.split,
-        sampling.describe(len(offered), len(chosen)),
-        about.files,
-        tuple(entries),
-    )
+    key = replace(about, sample=sampling.describe(len(offered), len(chosen)), entries=tuple(entries))
     folder.mkdir(parents=True, exist_ok=True)
     for sheet, parts in pages.items():
         with written_whole(folder / f"{sheet_name(sheet)}.md") as out:

@@ -6,7 +6,7 @@ conversation's id and the number of turns before the reply. data/ratings/README.
 """
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from listenwell.corpora.sampling import example_id
 from listenwell.corpora.sources import Source
-from listenwell.dialogue import Dialogue, Example, Factors
+from listenwell.dialogue import Dialogue, Factors
 from listenwell.errors import InputError, ListenwellError
 from listenwell.files import written_whole
 from listenwell.preference.rating_sheets import KEY, PERSON, SCALES, Key, sheet_name
@@ -72,8 +72,7 @@ class RatedReply:
     @property
     def mean(self) -> np.ndarray:
         """Over raters: (SCALES,)."""
-        mean: np.ndarray = np.mean(list(self.ratings.values()), axis=0)
-        return mean
+        return np.asarray(np.mean(list(self.ratings.values()), axis=0))
 
     @property
     def overall(self) -> float:
@@ -111,25 +110,24 @@ def rated_contexts(paths: Sequence[Path], split: str) -> list[tuple[Dialogue, Ra
     rated = [context for path in paths for context in read_ratings(path)]
     if wrong := next((context.split for context in rated if context.split != split), None):
         raise InputError(f"There are ratings of the split {wrong}.", f"Name ratings of {split} alone.")
-    examples = corpus_examples({context.corpus for context in rated if context.context is None}, split)
+    known = {
+        corpus: contexts_of(corpus, split)
+        for corpus in {context.corpus for context in rated if context.context is None}
+    }
     pairs = []
     for context in rated:
-        if context.context is None and (context.corpus, context.id) not in examples:
-            raise InputError(
-                f"{context.corpus} has no context {context.id}.", "Use the corpus of these ratings."
-            )
-        text = context.context or examples[context.corpus, context.id].context
+        text = context.context or known[context.corpus].get(context.id)
+        if text is None:
+            advice = "Use the corpus of these ratings."
+            raise InputError(f"{context.corpus} has no context {context.id}.", advice)
         pairs.append((text, context))
     return pairs
 
 
-def corpus_examples(corpora: set[str], split: str) -> Mapping[tuple[str, str], Example]:
-    """The examples of some corpora, by corpus and id."""
-    return {
-        (corpus, example_id(example, index)): example
-        for corpus in corpora
-        for index, example in enumerate(Source(corpus).examples(split))
-    }
+def contexts_of(corpus: str, split: str) -> dict[str, Dialogue]:
+    """The context of every example of a corpus, by the example's id."""
+    examples = enumerate(Source(corpus).examples(split))
+    return {example_id(example, index): example.context for index, example in examples}
 
 
 def compact_ratings(folder: Path, out: Path) -> int:

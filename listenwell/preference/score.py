@@ -88,10 +88,7 @@ def results_of(
         ("raters", raters),
         ("ratings of a reply", f"up to {most}, their mean"),
         ("rater agreement", rater_agreement(rated)),
-        (
-            "sheets",
-            f"{len(files) - 1 if key else len(files)} files of ratings; order of replies drawn by seed",
-        ),
+        ("sheets", f"{len(files) - bool(key)} files of ratings; order of replies drawn by seed"),
         *((("sample", key.sample), ("replies", "; ".join(key.files))) if key else ()),
         ("preferred", "overall above that of the person's reply to the same context; level: the same"),
     )

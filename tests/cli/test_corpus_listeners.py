@@ -169,5 +169,5 @@ def test_errors_say_what_to_do(call, tmp_path):
 @pytest.mark.parametrize("module", ["matplotlib", "sklearn.feature_extraction.text"])
 def test_missing_packages_are_asked_for_before_the_long_work(call, monkeypatch, module):
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr("listenwell.cli.corpus_analysis._corpus", lambda *arguments: pytest.fail("too late"))
+    monkeypatch.setattr(CORPORA, "load", lambda name: pytest.fail("too late"))
     assert isinstance(call("pec").exception, MissingExtraError)

@@ -10,7 +10,7 @@ from listenwell.generators.plans import plan_of
 from listenwell.labels import EMOTIONS, MIXED, PLEASANT, contradicts
 from listenwell.preference import pairs as making
 from listenwell.preference.hard_negatives import hard_negative_pairs, opposites
-from listenwell.preference.pairs import MismatchedReplies, make_pairs, read_planned
+from listenwell.preference.pairs import Batch, MismatchedReplies, make_pairs, read_planned
 from listenwell.training.preference_pairs import conversation_hash, read_pairs
 from tests.preference.test_pairs import SETTINGS
 from tests.training.test_planned import annotated
@@ -46,7 +46,7 @@ KNOWN = [
 
 def test_each_kind_of_pair_sets_a_fitting_reply_against_one_that_is_wrong_in_its_own_way():
     own = Says()
-    found = list(hard_negative_pairs(KNOWN, [0, 1, 2], own, MismatchedReplies(KNOWN), 1))
+    found = list(hard_negative_pairs(Batch(KNOWN, [0, 1, 2], own, MismatchedReplies(KNOWN), 1)))
     of_a = {pair.source: (pair.chosen, pair.rejected) for pair in found if pair.context.id == "a"}
     assert of_a == {
         "again": ("It had a good life.", "Oh no."),
@@ -59,7 +59,7 @@ def test_each_kind_of_pair_sets_a_fitting_reply_against_one_that_is_wrong_in_its
     assert {pair.source for pair in found if pair.context.id == "c"} == {"other", "mistaken"}
     assert all(pair.plan.emotion == pair.context.emotion for pair in found)
     assert len(set(own.places)) == len(own.places)  # no two replies are drawn by the same numbers
-    assert found == list(hard_negative_pairs(KNOWN, [0, 1, 2], Says(), MismatchedReplies(KNOWN), 1))
+    assert found == list(hard_negative_pairs(Batch(KNOWN, [0, 1, 2], Says(), MismatchedReplies(KNOWN), 1)))
 
 
 def test_opposites_are_of_the_other_side():

@@ -6,7 +6,7 @@ import pytest
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.preference.on_policy_pairs import ON_POLICY, on_policy_pairs
+from listenwell.preference.candidate_pairs import ON_POLICY, on_policy_pairs
 
 PLAN = Factors("sad", ("exploration",), "questioning", "sadness")
 OTHER = Factors("sad", (), "agreeing", "sadness")
@@ -50,6 +50,6 @@ def test_what_teaches_nothing_is_left_out(tmp_path, made):
 
 
 @pytest.mark.parametrize("made", [b"{}\n", b"nonsense\n", line(("A", PLAN, 1.0), name="b#7")])
-def test_other_replies_are_an_error_that_names_the_line(tmp_path, made):
-    with pytest.raises(InputError, match=r"replies\.jsonl:1 holds no candidates"):
+def test_other_replies_are_an_error_that_names_them(tmp_path, made):
+    with pytest.raises(InputError, match=r"replies\.jsonl:1 has no id and candidates|replies to b#7"):
         pairs(tmp_path, made)

@@ -6,7 +6,7 @@ import pytest
 
 from listenwell.errors import InputError
 from listenwell.preference import ratings
-from listenwell.preference.rated_pairs import PLAN_DRIFT, RATED, plan_drift_pairs, rated_pairs
+from listenwell.preference.candidate_pairs import PLAN_DRIFT, RATED, plan_drift_pairs, rated_pairs
 from listenwell.preference.ratings import RatedContext, RatedReply
 from listenwell.training.preference_pairs import read_pairs
 from tests.preference.helpers import PLAN, TALK, Corpus, call, rated_folder

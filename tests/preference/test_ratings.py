@@ -9,14 +9,13 @@ from listenwell.corpora import CORPORA
 from listenwell.corpora.sampling import Sampling
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.evaluation.report.side_by_side import Column, Said
 from listenwell.preference.rating_sheets import (
     KEY,
     PERSON,
     Key,
+    Offer,
     candidate_offers,
     candidates_of,
-    systems_offers,
     write_sheets,
 )
 from listenwell.preference.ratings import HEADER, Rating, read_ratings
@@ -38,13 +37,18 @@ def example(number):
 
 
 def offered(count=6):
-    ours = Column("ours", "", {f"hit:{n}#3": Said(f"Oh no, {n}!", PLAN) for n in range(count)}, {})
-    same = Column("same", "", {f"hit:{n}#3": Said(f"how sad {n}") for n in range(count)}, {})
-    found = []
-    for number in range(count):
-        offers = systems_offers([ours, same], f"hit:{number}#3", example(number))
-        found.append((f"hit:{number}#3", example(number), offers))
-    return found
+    return [
+        (
+            f"hit:{number}#3",
+            example(number),
+            {
+                PERSON: Offer(f"how sad {number}"),
+                "ours": Offer(f"Oh no, {number}!", PLAN),
+                "same": Offer(f"how sad {number}"),
+            },
+        )
+        for number in range(count)
+    ]
 
 
 def write_csv(folder, sheet, lines, extra=""):
@@ -92,10 +96,6 @@ def test_sheets_are_not_written_over(folder):
         write_sheets(folder, offered(), Sampling(5, 1), 2, ABOUT)
     with pytest.raises(InputError, match="answered by all"):
         write_sheets(folder.parent / "new", [], Sampling(5, 1), 2, ABOUT)
-
-
-def test_a_context_that_one_system_did_not_answer_is_left_out():
-    assert systems_offers([Column("ours", "", {}, {})], "hit:1#3", example(1)) is None
 
 
 def test_figures_are_means_over_raters_and_contexts(folder):

@@ -5,27 +5,28 @@ Heat maps use cividis, which reads alike with any colour vision; every cell also
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from listenwell.files import written_whole
 from listenwell.labels import EMOTIONS, INTENTS, LEVELS, MECHANISMS
 from listenwell.papers.corpus_analysis.factors import WORDS, Analysis, CrossTable
 from listenwell.papers.corpus_analysis.words import Word
-from listenwell.results.drawing import STYLE, save
+from listenwell.results.drawing import BLUE, ORANGE, STYLE, save
 from listenwell.results.markdown import Grid
 
 NAMES = {
-    "mechanism": "mechanism (CM)",
-    "mechanisms": "mechanisms together (CMs)",
-    "act": "dialogue act (DA)",
-    "tone": "expressed emotion (EM)",
+    "mechanism": ("mechanism", "CM"),
+    "mechanisms": ("mechanisms together", "CMs"),
+    "act": ("dialogue act", "DA"),
+    "tone": ("expressed emotion", "EM"),
 }
-ORANGE, BLUE, GREY = "#E69F00", "#0072B2", "#767676"  # Okabe and Ito (2008)
+GREY = "#767676"
 HEAD = """
 - A *reply* is a turn of the listener right after another person's. Labels that the corpus does not give are
   predicted by the annotators.
@@ -37,23 +38,26 @@ HEAD = """
 """
 
 
+def write_report(analysis: Analysis, heading: str, facts: Mapping[str, str], folder: Path) -> None:
+    """Write the figures, and factors.md with all tables."""
+    counts = f"dialogues: {analysis.dialogues:,} · replies: {analysis.replies:,}"
+    figures = dict.fromkeys(file.stem for file in draw(analysis, f"{heading} · {counts}", folder))
+    with written_whole(folder / "factors.md") as file:
+        file.write(page(analysis, facts, list(figures)).encode())
+
+
 def page(analysis: Analysis, facts: Mapping[str, str], figures: Sequence[str] = ()) -> str:
     """All tables as Markdown, after the facts and the figures beside the page."""
-    lines = [f"- {name}: {' '.join(text.split()).replace('<', '&lt;')}" for name, text in facts.items()]
-    parts = [
-        "# Factors\n\n",
-        "\n".join(lines),
-        "\n",
-        HEAD,
-        *(f"\n![{name}]({name}.svg)\n" for name in figures),
-    ]
-    tables = [*grids(analysis), *distribution_grids(analysis), *word_grids(analysis)]
-    return "".join([*parts, *(f"\n## {grid.title}\n\n{grid.markdown()}" for grid in tables if grid.rows)])
+    lines = [f"- {name}: {' '.join(text.split()).replace('<', '&lt;')}\n" for name, text in facts.items()]
+    images = [f"\n![{name}]({name}.svg)\n" for name in figures]
+    grids = [*cross_grids(analysis), *distribution_grids(analysis), *word_grids(analysis)]
+    tables = [f"\n## {grid.title}\n\n{grid.markdown()}" for grid in grids if grid.rows]
+    return "".join(["# Factors\n\n", *lines, HEAD, *images, *tables])
 
 
-def grids(analysis: Analysis) -> list[Grid]:
+def cross_grids(analysis: Analysis) -> list[Grid]:
     """The mutual information of every pair of factors, and P(Y | X) of each."""
-    rows = []
+    rows, grids = [], []
     for table in analysis.tables:
         if information := table.information:
             share = "–" if information.share is None else f"{100 * information.share:.1f} %"
@@ -61,31 +65,28 @@ def grids(analysis: Analysis) -> list[Grid]:
             bits, independent = f"{information.bits:.3f}", f"{information.independent:.3f}"
             pairs = f"{table.counts.to_numpy().sum():,}"
             rows.append((_title(table), table.whose, bits, interval, independent, share, pairs))
+        totals = table.counts.sum(axis=1).map("{:,}".format).rename("n")
+        cells = table.conditional.dropna().map("{:.3f}".format).join(totals)
+        headings = ("{} ({})".format(*NAMES[table.x]), *map(shown, cells.columns))
+        shares = tuple((shown(label), *row) for label, *row in cells.itertuples())
+        numbers = frozenset(range(1, len(headings)))
+        grids.append(Grid(f"{_title(table)}, in {table.whose}", headings, shares, numbers))
     columns = ("P(Y | X)", "in", "I(X; Y), bits", "95 %", "independent", "of H(Y)", "pairs")
-    result = [Grid("Mutual information", columns, tuple(rows), frozenset(range(2, 7)))]
-    for table in analysis.tables:
-        shares = table.conditional.dropna()
-        cells = tuple(
-            (shown(label), *(f"{share:.3f}" for share in row), f"{table.counts.loc[label].sum():,}")
-            for label, row in shares.iterrows()
-        )
-        headings = (NAMES[table.given], *map(shown, table.counts.columns), "n")
-        result.append(
-            Grid(f"{_title(table)}, in {table.whose}", headings, cells, frozenset(range(1, len(headings))))
-        )
-    return result
+    return [Grid("Mutual information", columns, tuple(rows), frozenset(range(2, 7))), *grids]
 
 
 def distribution_grids(analysis: Analysis) -> list[Grid]:
     """Labels that occur, with counts and shares."""
-    result = []
+    grids = []
     for distribution in analysis.distributions.values():
-        total, title = distribution.total, distribution.title
-        counts = [(shown(label), count) for label, count in distribution.counts.items() if count]
-        rows = tuple((label, f"{count:,}", f"{100 * count / total:.1f} %") for label, count in counts)
-        heading = f"{title[0].upper()}{title[1:]} (n = {total:,})"
-        result.append(Grid(heading, ("label", "count", "share"), rows, frozenset({1, 2})))
-    return result
+        rows = [
+            (shown(label), f"{count:,}", f"{100 * count / distribution.total:.1f} %")
+            for label, count in distribution.counts.items()
+            if count
+        ]
+        title = f"{_capitalized(distribution.title)} (n = {distribution.total:,})"
+        grids.append(Grid(title, ("label", "count", "share"), tuple(rows), frozenset({1, 2})))
+    return grids
 
 
 def word_grids(analysis: Analysis) -> list[Grid]:
@@ -94,12 +95,12 @@ def word_grids(analysis: Analysis) -> list[Grid]:
     def counted(words: Sequence[Word]) -> str:
         return ", ".join(f"{shortened(word.word, 24)} ({word.count:,})" for word in words[:8]) or "–"
 
-    result = []
+    grids = []
     for name, labels in analysis.words.items():
         rows = [(shown(w.label), counted(w.typical), counted(w.used), f"{w.total:,}") for w in labels]
-        title = WORDS[name][0][0].upper() + WORDS[name][0][1:]
-        result.append(Grid(title, ("label", "typical", "used most", "words"), tuple(rows), frozenset({3})))
-    return result
+        columns = ("label", "typical", "used most", "words")
+        grids.append(Grid(_capitalized(WORDS[name][0]), columns, tuple(rows), frozenset({3})))
+    return grids
 
 
 def draw(analysis: Analysis, heading: str, folder: Path) -> list[Path]:
@@ -137,41 +138,46 @@ def heat_maps(analysis: Analysis) -> Figure | None:
         panel.set_yticks(range(len(table.counts.columns)), table.counts.columns)
         panel.tick_params(length=0)
         panel.spines[:].set_visible(False)
-        title = _title(table).replace(": ", ":\n")
-        panel.set_title(f"{title}\nI = {_bits(table)}", fontsize=10)
+        if information := table.information:
+            bits = f"{information.bits:.3f} bits ({information.low:.3f} to {information.high:.3f})"
+            title = _title(table).replace(": ", ":\n")
+            panel.set_title(f"{title}\nI = {bits}", fontsize=10)
     canvas.colorbar(image, ax=list(panels), shrink=0.6, aspect=30, pad=0.015, label="P(Y | X)")
     return canvas
 
 
-def bars(
-    names: Sequence[str], colour: Callable[[str], str], key: str = "percent"
-) -> Callable[[Analysis], Figure | None]:
-    """A figure of some distributions beside each other, those that the corpus has."""
+def bars(analysis: Analysis, names: Sequence[str], by_kind: bool = False) -> Figure | None:
+    """Some distributions beside each other, those that the corpus has; `by_kind` colours the labels."""
+    distributions = [analysis.distributions[name] for name in names if name in analysis.distributions]
+    if not distributions:
+        return None
+    rows = max(8, *(len(distribution.counts) for distribution in distributions))
+    canvas = Figure(figsize=(1.0 + 4.6 * len(distributions), 1.4 + 0.235 * rows), layout="constrained")
+    panels = canvas.subplots(1, len(distributions), squeeze=False)[0]
+    for panel, distribution in zip(panels, distributions, strict=True):
+        counts = distribution.counts
+        order = [level for level in LEVELS if level in counts] or list(counts)  # levels keep their order
+        shares = 100 * pd.Series(counts).loc[order] / distribution.total
+        colours = [_colour(label) if by_kind else BLUE for label in order]
+        drawn = panel.barh(list(map(shown, order)), shares, color=colours)
+        panel.bar_label(drawn, [f"{share:.1f}" for share in shares], padding=3, fontsize=8.5)
+        panel.invert_yaxis()
+        panel.margins(x=0.15, y=0.01)
+        panel.set_xlabel("percent (orange: emotions, blue: intents)" if by_kind else "percent")
+        panel.set_title(f"{distribution.title}\n(n = {distribution.total:,})", fontsize=10)
+    return canvas
 
-    def figure(analysis: Analysis) -> Figure | None:
-        distributions = [analysis.distributions[name] for name in names if name in analysis.distributions]
-        if not distributions:
-            return None
-        rows = max(len(distribution.counts) for distribution in distributions)
-        canvas = Figure(
-            figsize=(1.0 + 4.6 * len(distributions), 1.4 + 0.235 * max(rows, 8)), layout="constrained"
-        )
-        panels = canvas.subplots(1, len(distributions), squeeze=False)[0]
-        for panel, distribution in zip(panels, distributions, strict=True):
-            counts = distribution.counts
-            order = [level for level in LEVELS if level in counts] or list(counts)  # levels keep their order
-            shares = 100 * pd.Series(counts).loc[order] / distribution.total
-            drawn = panel.barh(
-                [shown(label) for label in shares.index], shares, color=list(map(colour, shares.index))
-            )
-            panel.bar_label(drawn, [f"{share:.1f}" for share in shares], padding=3, fontsize=8.5)
-            panel.invert_yaxis()
-            panel.margins(x=0.15, y=0.01)
-            panel.set_xlabel(key)
-            panel.set_title(f"{distribution.title}\n(n = {distribution.total:,})", fontsize=10)
-        return canvas
 
-    return figure
+FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
+    "heat-maps": heat_maps,
+    "emotions": partial(bars, names=("emotion", "emotion_heard"), by_kind=True),
+    "emotions-and-intents": partial(
+        bars, names=("intent_speaker", "intent_listener", "intent_last"), by_kind=True
+    ),
+    "reply-factors": partial(bars, names=("act", "tone", "mechanisms")),
+    "mechanism-levels": partial(bars, names=[f"level_{name}" for name in MECHANISMS]),
+}
+"""By file name; None where a figure has nothing to show."""
 
 
 def shown(label: str) -> str:
@@ -185,32 +191,13 @@ def shortened(word: str, longest: int) -> str:
 
 
 def _title(table: CrossTable) -> str:
-    of, given = (NAMES[name].rstrip(")").split(" (") for name in (table.of, table.given))
-    return f"P({of[1]} | {given[1]}): {of[0]} given {given[0]}"
+    (y, short_y), (x, short_x) = NAMES[table.y], NAMES[table.x]
+    return f"P({short_y} | {short_x}): {y} given {x}"
 
 
-def _bits(table: CrossTable) -> str:
-    information = table.information
-    return (
-        f"{information.bits:.3f} bits ({information.low:.3f} to {information.high:.3f})"
-        if information
-        else "–"
-    )
+def _capitalized(title: str) -> str:
+    return title[0].upper() + title[1:]
 
 
-def _kind(label: str) -> str:
+def _colour(label: str) -> str:
     return ORANGE if label in EMOTIONS else BLUE if label in INTENTS else GREY
-
-
-FIGURES: dict[str, Callable[[Analysis], Any]] = {
-    "heat-maps": heat_maps,
-    "emotions": bars(("emotion", "emotion_heard"), _kind),
-    "emotions-and-intents": bars(
-        ("intent_speaker", "intent_listener", "intent_last"),
-        _kind,
-        "percent (orange: emotions, blue: intents)",
-    ),
-    "reply-factors": bars(("act", "tone", "mechanisms"), lambda label: BLUE),
-    "mechanism-levels": bars([f"level_{name}" for name in MECHANISMS], lambda label: BLUE),
-}
-"""By file name; None where a figure has nothing to show."""

@@ -9,7 +9,7 @@ the mutual information of §6.3; here it is Shannon's, in bits.
 
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -18,17 +18,16 @@ import pandas as pd
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.labels import (
-    ACTS,
-    EMOTIONS,
-    EMOTIONS_AND_INTENTS,
-    LEVELS,
-    MECHANISM_ABBREVIATIONS,
-    MECHANISMS,
-    TONES,
-    LabelSet,
+from listenwell.labels import ACTS, EMOTIONS, LEVELS, MECHANISM_ABBREVIATIONS, MECHANISMS, TONES, LabelSet
+from listenwell.labels import EMOTIONS_AND_INTENTS as BOTH
+from listenwell.papers.corpus_analysis.words import (
+    PRIOR_WORDS,
+    SEEN,
+    TYPICAL,
+    LabelWords,
+    label_words,
+    word_tokens,
 )
-from listenwell.papers.corpus_analysis.words import LabelWords, label_words, word_tokens
 
 DRAWS = 1000
 """Bootstrap samples behind an interval."""
@@ -52,14 +51,9 @@ PAIRINGS = (
 DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
     "emotion": ("emotion of the conversation, given by the corpus", EMOTIONS, "conversation", "emotion"),
     "emotion_heard": ("predicted emotion before a reply", EMOTIONS, "reply", "predicted"),
-    "intent_speaker": ("emotion or intent of the speaker's turns", EMOTIONS_AND_INTENTS, "speaker", "intent"),
-    "intent_listener": (
-        "emotion or intent of the listener's turns",
-        EMOTIONS_AND_INTENTS,
-        "listener",
-        "intent",
-    ),
-    "intent_last": ("emotion or intent of the last turn", EMOTIONS_AND_INTENTS, "last", "intent"),
+    "intent_speaker": ("emotion or intent of the speaker's turns", BOTH, "speaker", "intent"),
+    "intent_listener": ("emotion or intent of the listener's turns", BOTH, "listener", "intent"),
+    "intent_last": ("emotion or intent of the last turn", BOTH, "last", "intent"),
     "act": ("dialogue act of replies", ACTS, "reply", "act"),
     "tone": ("expressed emotion of replies", TONES, "reply", "tone"),
     "mechanism": ("mechanisms of replies, which can use several", MECHANISMS, "reply", "mechanism"),
@@ -72,15 +66,14 @@ DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
 """By name: title, labels, group of turns, column. Emotions are EmpatheticDialogues' Figure 3, last turns
 MEED2's Figure 2, acts and tones CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
 WORDS: dict[str, tuple[str, LabelSet, str, str]] = {
-    "emotion_speaker": ("the speaker's words by the conversation's emotion", EMOTIONS, "speaker", "emotion"),
-    "emotion_listener": (
-        "the listener's words by the conversation's emotion",
-        EMOTIONS,
-        "listener",
-        "emotion",
-    ),
-    "heard_speaker": ("the speaker's words by the predicted emotion", EMOTIONS, "speaker", "predicted"),
-    "heard_listener": ("the listener's words by the predicted emotion", EMOTIONS, "listener", "predicted"),
+    **{
+        f"{name}_{role}": (f"the {role}'s words by the {emotion} emotion", EMOTIONS, role, column)
+        for name, emotion, column in (
+            ("emotion", "conversation's", "emotion"),
+            ("heard", "predicted", "predicted"),
+        )
+        for role in ("speaker", "listener")
+    },
     "act": ("words of replies by dialogue act", ACTS, "reply", "act"),
     "tone": ("words of replies by expressed emotion", TONES, "reply", "tone"),
 }
@@ -105,8 +98,8 @@ class Information:
 class CrossTable:
     """Counts of Y (columns) with X (rows), and their mutual information; None where nothing was counted."""
 
-    given: str
-    of: str
+    x: str
+    y: str
     whose: str
     counts: pd.DataFrame
     information: Information | None
@@ -119,15 +112,16 @@ class CrossTable:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values, with the unit."""
         shares = [None if np.isnan(row[0]) else row for row in self.conditional.to_numpy().tolist()]
+        counts = self.counts.to_dict("split")
         return {
-            "given": self.given,
-            "of": self.of,
+            "given": self.x,
+            "of": self.y,
             "whose": self.whose,
             "unit": "bits",
             "information": self.information and asdict(self.information),
-            "rows": list(self.counts.index),
-            "columns": list(self.counts.columns),
-            "counts": self.counts.to_numpy().tolist(),
+            "rows": counts["index"],
+            "columns": counts["columns"],
+            "counts": counts["data"],
             "conditional": shares,
         }
 
@@ -155,24 +149,13 @@ class Analysis:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        return {
-            "dialogues": self.dialogues,
-            "turns": self.turns,
-            "replies": self.replies,
-            "tables": [table.to_dict() for table in self.tables],
-            "distributions": [asdict(distribution) for distribution in self.distributions.values()],
-            "words": {name: [asdict(words) for words in labels] for name, labels in self.words.items()},
-        }
+        tables = [table.to_dict() for table in self.tables]
+        plain = asdict(replace(self, tables=()))
+        return {**plain, "tables": tables, "distributions": list(plain["distributions"].values())}
 
 
 def analyse(dialogues: Iterable[Dialogue], seed: int = 0, draws: int = DRAWS) -> Analysis:
-    """Count everything in an annotated corpus; turns without a label are not counted.
-
-    Args:
-        dialogues: with factors on their turns.
-        seed: of the bootstrap behind the intervals.
-        draws: its number of samples.
-    """
+    """Count everything in an annotated corpus; seed and draws are of the bootstrap behind the intervals."""
     turns = turn_table(dialogues)
     groups = {
         "conversation": turns.drop_duplicates("dialogue"),
@@ -197,6 +180,19 @@ def analyse(dialogues: Iterable[Dialogue], seed: int = 0, draws: int = DRAWS) ->
         {name: distribution for name, distribution in distributions.items() if distribution.total},
         {name: labels for name, labels in words.items() if labels},
     )
+
+
+def conditions(seed: int) -> dict[str, str]:
+    """The rules behind the numbers, in words."""
+    typical = f"log-odds, Dirichlet prior of {PRIOR_WORDS:g} words, z from {TYPICAL} up, {SEEN} times or more"
+    return {
+        "replies": "turns of the listener right after another person's",
+        "pairs": "each mechanism of a reply makes a pair; of replies with one (CoMAE §4.4), or of all",
+        "mutual information": "Shannon's, of the counts, in bits",
+        "interval": f"95 %, {DRAWS:,} bootstrap samples of dialogues, default_rng({seed}), moved to the mean",
+        "words": "listenwell.words, without marks",
+        "typical words": typical,
+    }
 
 
 def turn_table(dialogues: Iterable[Dialogue]) -> pd.DataFrame:
@@ -249,27 +245,26 @@ def _distribution(name: str, groups: dict[str, pd.DataFrame]) -> Distribution:
 
 
 def cross_table(  # noqa: PLR0913, PLR0917 - a pairing is three of them
-    replies: pd.DataFrame, given: str, of: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
+    replies: pd.DataFrame, x: str, y: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
 ) -> CrossTable:
     """Count the pairs (X, Y) of replies, with their mutual information.
 
     Args:
         replies: rows of `turn_table`; those without X or Y are passed over.
-        given: X, one of FACTORS.
-        of: Y, another one.
+        x: one of FACTORS.
+        y: another one.
         whose: EMPATHETIC leaves out replies that are known to use no mechanism, or ALL.
         seed: of the bootstrap.
         draws: its number of samples.
     """
-    rows, columns = pd.Index(list(FACTORS[given])), pd.Index(list(FACTORS[of]))
+    rows, columns = pd.Index(list(FACTORS[x])), pd.Index(list(FACTORS[y]))
     counted = replies if whose == ALL else replies[replies["mechanisms"] != "none"]
-    pairs = counted[["dialogue", given, of]].explode(given).dropna()
-    cells = rows.get_indexer(pairs[given]) * len(columns) + columns.get_indexer(pairs[of])
-    shape = (len(rows), len(columns))
-    table = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    pairs = counted[["dialogue", x, y]].explode(x).dropna()
+    cells = rows.get_indexer(pairs[x]) * len(columns) + columns.get_indexer(pairs[y])
+    table = np.bincount(cells, minlength=len(rows) * len(columns)).reshape(len(rows), len(columns))
     owners = pd.factorize(pairs["dialogue"], sort=True)[0]
     information = _information(owners, cells, table, seed, draws) if len(pairs) else None
-    return CrossTable(given, of, whose, pd.DataFrame(table, rows, columns), information)
+    return CrossTable(x, y, whose, pd.DataFrame(table, rows, columns), information)
 
 
 def mutual_information(counts: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from listenwell.errors import InputError
 from listenwell.labels import EMOTIONS
 from listenwell.metrics.libraries import library
 from listenwell.papers.corpus_analysis.words import word_tokens
-from listenwell.results.drawing import STYLE, save
+from listenwell.results.drawing import BLUE, ORANGE, STYLE, save
 from listenwell.results.markdown import Grid
 
 RUNS, LEAST = 5, 5
@@ -111,18 +111,19 @@ def compare(
         group = kept[kept["group"] == emotion]
         # The most replies first; of equals who came first.
         counts = group["listener"].value_counts(sort=False).sort_values(ascending=False, kind="stable")
-        if len(counts) == 1 or (len(counts) and counts.iloc[1] < least):
-            few = f"the second listener has {counts.iloc[1]} of {least} replies" if len(counts) > 1 else ""
-            left_out[emotion] = few or "one listener"
+        if len(counts) == 1:
+            left_out[emotion] = "one listener"
+        elif len(counts) and counts.iloc[1] < least:
+            left_out[emotion] = f"the second listener has {counts.iloc[1]} of {least} replies"
         elif similarity is not None and len(counts):
-            first, second = (group[group["listener"] == name] for name in counts.index[:2])
+            names = list(counts.index[:2])
+            first, second = (group[group["listener"] == name] for name in names)
             size, sizes = len(first), [len(first), len(second)]
             drawn = [generator.choice(list(group.index), sum(sizes), replace=False) for _ in range(runs)]
             random = [similarity(rows[:size], rows[size:]) for rows in drawn]
             dialogues = [first["dialogue"].nunique(), second["dialogue"].nunique()]
-            alike = similarity(first.index, second.index)
-            mean, spread = float(np.mean(random)), float(np.std(random, ddof=1))
-            names = list(counts.index[:2])
+            alike, mean = similarity(first.index, second.index), float(np.mean(random))
+            spread = float(np.std(random, ddof=1))
             pairs.append((emotion, names, sizes, dialogues, len(group), alike, random, mean, spread))
     counted = (len(table), len(table) - len(named), len(named) - len(kept), kept["listener"].nunique())
     return Comparison(by, pd.DataFrame(pairs, columns=PAIR), left_out, *counted)
@@ -140,10 +141,9 @@ class Similarity:
 
     def __init__(self, texts: Iterable[str]) -> None:
         features = library("sklearn.feature_extraction.text", "scikit-learn", "Comparing listeners by TF-IDF")
+        counter = features.CountVectorizer(analyzer=word_tokens)
         try:
-            self._counts = features.CountVectorizer(analyzer=word_tokens).fit_transform(
-                texts
-            )  # (texts, words)
+            self._counts = counter.fit_transform(texts)  # (texts, words)
         except ValueError:  # no text has a word
             raise InputError("The replies hold no words.", "Give replies with letters or digits.") from None
         self._weigh = features.TfidfTransformer().fit(self._counts).transform
@@ -194,12 +194,9 @@ def figure(comparison: Comparison, heading: str) -> Figure:
     panel, heights = canvas.subplots(), range(len(pairs))
     panel.hlines(heights, pairs["mean"], pairs["similarity"], color="#cccccc", linewidth=2, zorder=1)
     label = f"two random sets, mean ± SD of {len(pairs['random'].iloc[0])} draws"
-    panel.errorbar(
-        pairs["mean"], heights, xerr=pairs["spread"], fmt="D", color="#E69F00", zorder=2, label=label
-    )
-    panel.plot(
-        pairs["similarity"], heights, "o", markersize=5, color="#0072B2", zorder=3, label="two listeners"
-    )
+    means, spreads = pairs["mean"], pairs["spread"]
+    panel.errorbar(means, heights, xerr=spreads, fmt="D", color=ORANGE, zorder=2, label=label)
+    panel.plot(pairs["similarity"], heights, "o", ms=5, color=BLUE, zorder=3, label="two listeners")
     panel.set_yticks(heights, [f"{row[0]} ({row[5]})" for row in grid(comparison).rows])
     panel.set_ylim(len(pairs) - 0.4, -0.6)
     panel.grid(axis="x", color="#eeeeee")

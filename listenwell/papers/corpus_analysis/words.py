@@ -71,7 +71,7 @@ def label_words(
         texts: the words of each text, a list each.
         order: of the labels in the result.
         most: how many words each list keeps.
-        prior: see `log_odds`.
+        prior: of `log_odds`.
     """
     uses = pd.DataFrame({"label": labels, "word": texts}).dropna(subset="label").explode("word").dropna()
     if uses.empty:
@@ -101,14 +101,8 @@ def log_odds(counts: np.ndarray, prior: float = PRIOR_WORDS) -> np.ndarray:
     With y counts of a group, n its words, α a word's prior and α₀ the sum of them: the difference of
     log((y + α) / (n + α₀ − y − α)) between the group and the others, divided by its standard deviation, whose
     square is about 1 / (y + α) of the group plus the same of the others (Monroe et al. 2008). α is `prior`
-    times the word's share in all groups, so that rare words and frequent ones are held back alike.
-
-    Args:
-        counts: (groups, words), every word in at least one group.
-        prior: α₀, above zero.
-
-    Returns:
-        (groups, words); all zero where there is one group or one word, as nothing is typical then.
+    times the word's share in all groups, so that rare words and frequent ones are held back alike. Both
+    arrays are (groups, words); with one group or one word nothing is typical, and all is zero.
     """
     if prior <= 0:
         raise InputError(f"The prior counts as {prior} words.", "Give more than 0; 1000 is usual.")

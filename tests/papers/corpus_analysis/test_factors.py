@@ -6,7 +6,7 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Reading, Scored, Turn
 from listenwell.errors import InputError
-from listenwell.papers.corpus_analysis.factor_report import distribution_grids, grids, page, word_grids
+from listenwell.papers.corpus_analysis.factor_report import cross_grids, distribution_grids, page, word_grids
 from listenwell.papers.corpus_analysis.factors import (
     ALL,
     EMPATHETIC,
@@ -255,7 +255,7 @@ def test_a_word_said_twice_is_an_accident():
 
 def test_tables_for_people():
     found = analyse(TALKS, draws=2)
-    information, first, *_ = grids(found)
+    information, first, *_ = cross_grids(found)
     assert first.columns[0] == "mechanism (CM)" and first.columns[-1] == "n"
     assert [(row[0], row[5], row[-1]) for row in first.rows] == [
         ("emotional reaction", "0.500", "2"),
@@ -280,4 +280,4 @@ def test_tables_for_people():
 def test_an_empty_corpus_has_empty_tables():
     found = analyse([])
     assert (found.replies, found.distributions, found.words) == (0, {}, {})
-    assert not any(grid.rows for grid in grids(found))
+    assert not any(grid.rows for grid in cross_grids(found))
