@@ -18,7 +18,7 @@ from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import pair_of
 from listenwell.preference.rating_sheets import candidates_of
 from listenwell.preference.ratings import RatedContext
-from listenwell.reranking.config import CHOICE, FAULTS
+from listenwell.reranking.config import TOTAL, FAULTS
 from listenwell.training.preference_pairs import Pair
 
 ON_POLICY, RATED, PLAN_DRIFT = "on_policy", "rated", "plan_drift"
@@ -49,7 +49,7 @@ def on_policy_pairs(
         if best.plan is None or not is_whole(best.plan) or not alike:
             continue
         scores, worst = dict(best.scores), alike[-1]
-        if any(scores.get(fault) for fault in FAULTS) or scores[CHOICE] - dict(worst.scores)[CHOICE] < gap:
+        if any(scores.get(fault) for fault in FAULTS) or scores[TOTAL] - dict(worst.scores)[TOTAL] < gap:
             continue
         yield from pair_of(contexts[name], best.plan, best.text, worst.text, ON_POLICY)
 
