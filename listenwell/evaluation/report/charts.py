@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from listenwell.evaluation.report.names import display_name
 from listenwell.results.drawing import BLUE, GREEN, ORANGE, PINK, VERMILION
-from listenwell.results.metric_registry import METRICS
-from listenwell.results.published import PUBLISHED
+from listenwell.results.metric_registry import METRICS, PUBLISHED
 from listenwell.results.store import Result, source
 
 if TYPE_CHECKING:

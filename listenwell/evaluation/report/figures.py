@@ -15,7 +15,7 @@ from listenwell.evaluation.report.charts import corpus_bars, metric_bars, questi
 from listenwell.evaluation.report.names import display_name, read_yaml
 from listenwell.evaluation.report.ranking_figures import by_sentences, by_share, transfer
 from listenwell.results.drawing import KINDS, STYLE, need_matplotlib, save
-from listenwell.results.published import PUBLISHED
+from listenwell.results.metric_registry import PUBLISHED
 from listenwell.results.store import Result
 
 if TYPE_CHECKING:

@@ -4,11 +4,20 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from listenwell.evaluation.report.ablations import ABLATIONS, ablation_grids, model_ablations
 from listenwell.evaluation.report.figures import figures_of, old_figures
-from listenwell.evaluation.report.headline import headline_grid
 from listenwell.evaluation.report.names import PAGES, Page
-from listenwell.evaluation.report.tables import Marks, figure_grids, gap_grid, row_name, sources, tasks
+from listenwell.evaluation.report.tables import (
+    ABLATIONS,
+    Marks,
+    ablation_grids,
+    figure_grids,
+    gap_grid,
+    headline_grid,
+    model_ablations,
+    row_name,
+    sources,
+    tasks,
+)
 from listenwell.files import written_whole
 from listenwell.results.markdown import Grid
 from listenwell.results.metric_registry import GROUPS, metric

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from listenwell.corpora.sources import TITLES
 from listenwell.results.drawing import BLUE, GREEN, SKY, VERMILION
-from listenwell.results.published import PUBLISHED
+from listenwell.results.metric_registry import PUBLISHED
 from listenwell.results.store import Result
 
 if TYPE_CHECKING:
