@@ -115,7 +115,7 @@ def replies(
     """
     from listenwell.corpora import CORPORA
     from listenwell.corpora.sampling import Sampling
-    from listenwell.evaluation import empathy, score
+    from listenwell.evaluation import score
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.generate import generate as generate_replies
     from listenwell.evaluation.outputs import load_outputs, load_run
@@ -136,7 +136,7 @@ def replies(
         data = _split(corpus, split, path, annotated, sampling)
         request = target.request(data, folder, system, workers)
         outputs = load_run(generate_replies(request), request.split.source)
-    annotator = empathy.load_annotator() if outputs.contexts else None
+    annotator = score.load_annotator() if outputs.contexts else None
     drawn = None if limit is None else seed
     result = score.score_replies(outputs, Embedder.load(encoder), drawn, annotator, table)
     _write(result, folder, keep, as_json)
@@ -240,7 +240,7 @@ def plans(
     from listenwell.annotators.replies import REPLY_HEADS
     from listenwell.corpora import CORPORA
     from listenwell.corpora.sampling import Sampling
-    from listenwell.evaluation import empathy, score
+    from listenwell.evaluation import score
     from listenwell.evaluation.factor_prediction import compare_pair, evaluate_factor_prediction
     from listenwell.evaluation.outputs import load_outputs
     from listenwell.evaluation.systems import GOLD
@@ -251,7 +251,7 @@ def plans(
         result = compare_pair(Path(source), against)
     elif _is_file(source):
         outputs = load_outputs(Path(source), CORPORA.load(corpus)(path), split, system, sampling)
-        result = score.score_plan_adherence(outputs, empathy.load_annotator(*REPLY_HEADS), table)
+        result = score.score_plan_adherence(outputs, score.load_annotator(*REPLY_HEADS), table)
     else:
         target = _Target(source, weights, recipe, factors=GOLD)
         data = _split(corpus, split, path, annotated, sampling)

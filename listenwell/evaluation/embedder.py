@@ -53,21 +53,21 @@ class Embedder:
         from tokenizers import Tokenizer
         from transformers import AutoModel
 
-        found = find_weights(ENCODER, folder)
+        weights = find_weights(ENCODER, folder)
         try:
             with quiet_transformers():
                 model = AutoModel.from_pretrained(
-                    found, use_safetensors=True, local_files_only=True, dtype=torch.float32
+                    weights, use_safetensors=True, local_files_only=True, dtype=torch.float32
                 )
-            tokenizer = Tokenizer.from_file(str(found / "tokenizer.json"))
+            tokenizer = Tokenizer.from_file(str(weights / "tokenizer.json"))
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             raise WeightsError(
-                f"{found} holds no encoder that can be read: {error}.",
+                f"{weights} holds no encoder that can be read: {error}.",
                 f"Name the folder of one such as {ENCODER}, saved with safetensors.",
             ) from error
         tokenizer.no_padding()
         tokenizer.enable_truncation(min(MAX_PIECES, int(model.config.max_position_embeddings)))
-        total = hash_files(found / file for file in HUB_FILES)
+        total = hash_files(weights / file for file in HUB_FILES)
         name = f"{folder.name if folder else ENCODER} (sha256 {total[:12]}), mean pooling"
         return cls(model, tokenizer, name)
 
@@ -76,30 +76,24 @@ class Embedder:
         tokens = {text: words(text) for text in dict.fromkeys(texts)}
         order = sorted(tokens, key=lambda text: (len(tokens[text]), text))
         encodings = self._tokenizer.encode_batch([tokens[text] for text in order], is_pretokenized=True)
-        found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        pooled: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         with progress("embedding replies", total=len(order), unit="texts") as advance:
             for start, stop in _batches([len(encoding.ids) for encoding in encodings]):
-                states = self._states([encoding.ids for encoding in encodings[start:stop]])
-                for text, encoding, state in zip(
-                    order[start:stop], encodings[start:stop], states, strict=True
-                ):
-                    found[text] = _pooled(state[: len(encoding.ids)], encoding.word_ids)
+                batch = encodings[start:stop]
+                states = self._states([encoding.ids for encoding in batch])
+                for text, encoding, state in zip(order[start:stop], batch, states, strict=True):
+                    pooled[text] = _pooled(state[: len(encoding.ids)], encoding.word_ids)
                 advance(stop - start)
-        pooled = [found[text] for text in texts]
-        return Vectors(
-            np.stack([sentence for sentence, _ in pooled]), [word_vectors for _, word_vectors in pooled]
-        )
+        sentences, word_vectors = zip(*(pooled[text] for text in texts), strict=True)
+        return Vectors(np.stack(sentences), list(word_vectors))
 
     def _states(self, rows: list[list[int]]) -> np.ndarray:
         """The last layer: (rows, longest, dim), padding at the end of shorter rows."""
         import torch
 
-        longest = max(map(len, rows))
-        ids = torch.zeros((len(rows), longest), dtype=torch.long)
-        mask = torch.zeros((len(rows), longest), dtype=torch.long)
-        for number, row in enumerate(rows):
-            ids[number, : len(row)] = torch.tensor(row)
-            mask[number, : len(row)] = 1
+        pad = torch.nn.utils.rnn.pad_sequence
+        ids = pad([torch.tensor(row) for row in rows], batch_first=True)
+        mask = pad([torch.ones(len(row), dtype=torch.long) for row in rows], batch_first=True)
         with torch.inference_mode():
             states: np.ndarray = self._model(input_ids=ids, attention_mask=mask).last_hidden_state.numpy()
         return states
@@ -108,10 +102,10 @@ class Embedder:
 def _batches(lengths: Sequence[int]) -> list[tuple[int, int]]:
     """Slices of a list sorted by length that keep below BATCH_PIECES with padding."""
     slices, start = [], 0
-    for place, length in enumerate(lengths):
-        if place > start and length * (place + 1 - start) > BATCH_PIECES:
-            slices.append((start, place))
-            start = place
+    for index, length in enumerate(lengths):
+        if index > start and length * (index + 1 - start) > BATCH_PIECES:
+            slices.append((start, index))
+            start = index
     return [*slices, (start, len(lengths))]
 
 
@@ -119,9 +113,6 @@ def _pooled(states: np.ndarray, word_ids: Sequence[int | None]) -> tuple[np.ndar
     """A sentence's vector (dim,) and its words' (words, dim) from the states of its pieces."""
     sentence = states.mean(axis=0)
     owners = np.array([-1 if owner is None else owner for owner in word_ids])
-    known = np.unique(owners[owners >= 0])
-    own = np.zeros((len(known), states.shape[1]), dtype=states.dtype)
-    for row, owner in enumerate(known):
-        own[row] = states[owners == owner].mean(axis=0)
+    own = [states[owners == owner].mean(axis=0) for owner in np.unique(owners[owners >= 0])]
     length = float(np.linalg.norm(sentence))
-    return sentence / length if length else sentence, own
+    return sentence / (length or 1), np.array(own, states.dtype).reshape(-1, states.shape[1])

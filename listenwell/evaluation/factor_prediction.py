@@ -22,7 +22,7 @@ from listenwell.generators.plans import plan_of
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
 from listenwell.metrics import rank_of_truth, recall_at, sign_test
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, environment, read_result
+from listenwell.results.store import Result, environment, read_result, task_folder
 from listenwell.serialization import dumps
 
 TASK = "planning"
@@ -96,7 +96,8 @@ def compare_pair(file: Path, other_file: Path) -> Result:
 
 def _result_in(folder: Path) -> Result:
     """The result of factor prediction in a folder."""
-    files = [*sorted(folder.glob(f"{TASK}-*.json")), *folder.glob("result.json")]
+    patterns = (f"{task_folder(TASK)}/*.json", f"{TASK}-*.json", "result.json")
+    files = [file for pattern in patterns for file in sorted(folder.glob(pattern))]
     if not files:
         raise InputError(
             f"{folder} has no result of planning.", "Evaluate the model again: listenwell evaluate plans"

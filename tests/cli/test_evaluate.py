@@ -123,7 +123,7 @@ def test_the_old_flat_form_names_the_new_verb(arguments, example):
 def test_baselines_are_measured_and_kept(call, file, system, count, first):
     done = call(SAMPLES / "peers" / file, "--system", system, "--keep", "kept", "--json")
     assert done.exit_code == 0, done.exception
-    result = read_result(Path(f"kept/replies-{first}.json"))
+    result = read_result(Path(f"kept/replies/{first}.json"))
     assert json.loads(done.stdout)["metrics"] == dict(result.metrics)
     assert (result.count, result.seed, result.checkpoint) == (count, None, None)
     assert "block without" in dict(result.conditions)["broken blocks"]
