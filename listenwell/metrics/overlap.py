@@ -3,8 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from listenwell.metrics.checks import check_pairs
-from listenwell.metrics.libraries import library
+from listenwell.metrics.checks import check_pairs, library
 from listenwell.words import normalized, words
 
 

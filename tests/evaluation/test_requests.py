@@ -157,7 +157,10 @@ def test_planning_is_one_row_and_keeps_predictions(fake_request, tmp_path):
     (fake_request.out / file_name(first)).unlink()
     with pytest.raises(InputError, match="no result of planning"):
         compare_pair(beside.out / "planning.jsonl", fake_request.out / "planning.jsonl")
-    assert {file_name(first), file_name(second)} == {"factor_prediction/cm-to-da.json", "factor_prediction/cm-and-da.json"}
+    assert {file_name(first), file_name(second)} == {
+        "factor_prediction/cm-to-da.json",
+        "factor_prediction/cm-and-da.json",
+    }
 
 
 def test_forced_plans_are_carried_out_and_kept(fake_request, reader):
