@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from listenwell.cli.evaluate_models import annotators, rankers
-from listenwell.cli.evaluate_options import (
+from listenwell.cli.evaluate_models import (
     AnnotatedFolder,
     Corpus,
     Keep,
@@ -19,6 +18,8 @@ from listenwell.cli.evaluate_options import (
     Table,
     Where,
     Workers,
+    annotators,
+    rankers,
     result_folder,
 )
 from listenwell.cli.options import AsJson, Recipe, Weights, Without

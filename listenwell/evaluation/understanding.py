@@ -73,16 +73,9 @@ class Scope:
 
 
 def evaluate_classifiers(folders: Sequence[Path], scope: Scope, system: str) -> list[Result]:
-    """A result for each question that the classifiers have a head for.
-
-    Args:
-        folders: checkpoints of classifiers with the same heads, one a seed.
-        scope: which split, texts and heads.
-        system: the name of the rows.
-    """
-    for name in scope.heads:
-        if name not in HEADS:
-            raise unknown_name("head", name, HEADS)
+    """A result for each question that the classifiers (one a seed) have a head for; `system` names rows."""
+    if unknown := [name for name in scope.heads if name not in HEADS]:
+        raise unknown_name("head", unknown[0], HEADS)
     if not folders:
         raise InputError("No annotators were named.", "Name a folder that `listenwell train` made.")
     by_question: dict[str, list[Measured]] = {}
@@ -234,7 +227,11 @@ def _adjusted(
 
 def _drawn(source: str, scope: Scope) -> tuple[list[Labelled], str]:
     """The sampled texts of a source, and the sampling rule in words."""
-    texts = _labelled(source, scope.split)
+    if source == BY_HAND.source:
+        acts = SOURCES["acts"]
+        texts = [labelled for item in acts.reader().read("manual") for labelled in acts.views(item)]
+    else:
+        texts = list(SOURCES[source].read(scope.split))
     drawn = [item for _, item in scope.sampling.draw(texts)]
     return drawn, scope.sampling.describe(len(texts), len(drawn))
 
@@ -245,13 +242,6 @@ def _conditions(question: Question, answers: Answers, sample: str) -> dict[str, 
     if confused := most_confused(answers):
         conditions["most confused by the first seed"] = confused
     return conditions
-
-
-def _labelled(source: str, split: str) -> list[Labelled]:
-    if source != BY_HAND.source:
-        return list(SOURCES[source].read(split))
-    acts = SOURCES["acts"]
-    return [labelled for item in acts.reader().read("manual") for labelled in acts.views(item)]
 
 
 def _rationales(
@@ -322,45 +312,33 @@ def measure(answers: Answers) -> dict[str, float]:
     """The metrics of one question, by the names of the metric registry."""
     head, probabilities, truth = HEADS[answers.head], answers.probabilities, answers.truth
     uncalibrated = head_probabilities(answers.logits, answers.head, 1.0)
+    right = truth if head.several else truth.argmax(axis=1)
+    calibration = {
+        name: metrics.expected_calibration_error(rows, right, several=head.several)
+        for name, rows in (("ece", probabilities), ("ece_uncalibrated", uncalibrated))
+    }
     if head.several:
         predicted = probabilities > GIVEN_FROM
-        return {
-            "exact_match": 100 * float((predicted == (truth > 0)).all(axis=1).mean()),
-            **metrics.label_set_metrics(truth > 0, predicted),
-            "ece": metrics.expected_calibration_error(probabilities, truth, several=True),
-            "ece_uncalibrated": metrics.expected_calibration_error(uncalibrated, truth, several=True),
-        }
-    right = truth.argmax(axis=1)
+        exact = 100 * float((predicted == (truth > 0)).all(axis=1).mean())
+        return {"exact_match": exact, **metrics.label_set_metrics(truth > 0, predicted), **calibration}
     names = head.labels.labels
     scores = metrics.classification_metrics(
         [names[i] for i in right], [names[i] for i in probabilities.argmax(axis=1)], names
     )
-    calibration = {
-        "ece": metrics.expected_calibration_error(probabilities, right),
-        "ece_uncalibrated": metrics.expected_calibration_error(uncalibrated, right),
-    }
-    if head.labels is LEVELS:
-        return _yes_or_no(probabilities, right) | {
-            "level_accuracy": scores["accuracy"],
-            "level_macro_f1": scores["macro_f1"],
-            **calibration,
-        }
+    if head.labels is LEVELS:  # weak and strong merged (CoMAE §4.2)
+        merged = metrics.classification_metrics(
+            ["no" if level == 0 else "yes" for level in right],
+            ["no" if probability >= 0.5 else "yes" for probability in probabilities[:, 0]],
+            ("no", "yes"),
+        )
+        names = ("accuracy", "macro_f1")
+        levels = {f"level_{name}": scores[name] for name in names}
+        return {name: merged[name] for name in names} | levels | calibration
     if len(names) > 10:
         scores["top_5_accuracy"] = metrics.top_k_accuracy(right, probabilities, 5)
     if head.labels is EMOTIONS:
         scores["group_accuracy"] = _group_accuracy(probabilities, right)
     return scores | calibration
-
-
-def _yes_or_no(probabilities: np.ndarray, right: np.ndarray) -> dict[str, float]:
-    """Weak and strong merged (CoMAE §4.2)."""
-    names = ("no", "yes")
-    scores = metrics.classification_metrics(
-        [names[int(level > 0)] for level in right],
-        [names[int(probability < 0.5)] for probability in probabilities[:, 0]],
-        names,
-    )
-    return {"accuracy": scores["accuracy"], "macro_f1": scores["macro_f1"]}
 
 
 def _group_accuracy(probabilities: np.ndarray, right: np.ndarray) -> float:

@@ -5,6 +5,7 @@ matplotlib is imported only when something is drawn.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from listenwell.evaluation.report.names import display_name
@@ -137,8 +138,7 @@ def _bars(panel: "Axes", rows: Sequence[Result], name: str) -> None:
 def _mark(row: Result, corpus: str) -> dict[str, Any]:
     """How a published number looks: hollow where it was measured on another corpus than the row names."""
     marker, colour = PAPERS.get(corpus, PAPERS[""])
-    subject = row.system.partition(": ")[0] if ": " in row.system else corpus
-    is_same = corpus == subject
+    is_same = ": " not in row.system or corpus == row.system.partition(": ")[0]
     return {
         "marker": marker,
         "linestyle": "",
@@ -163,13 +163,12 @@ def _legend(canvas: "Canvas", rows: Sequence[Result], metrics: Sequence[str] = (
         if kind in present
     ]
     marks = {}
-    for row in rows:
-        for name in metrics:
-            for corpus, _, _ in published_beside(row, name):
-                style = _mark(row, corpus)
-                is_same = style["markeredgecolor"] == "white" and corpus not in PAPERS
-                label = "paper" if is_same else f"paper, {corpus.removesuffix(', validation')}"
-                marks[label] = Line2D([], [], label=label, **style)
+    for row, name in product(rows, metrics):
+        for corpus, _, _ in published_beside(row, name):
+            style = _mark(row, corpus)
+            is_same = style["markeredgecolor"] == "white" and corpus not in PAPERS
+            label = "paper" if is_same else f"paper, {corpus.removesuffix(', validation')}"
+            marks[label] = Line2D([], [], label=label, **style)
     handles += [marks[label] for label in sorted(marks)]
     if len(handles) > 1:
         canvas.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
