@@ -26,7 +26,6 @@ from listenwell.cli.options import AsJson, Recipe, Weights, Without
 from listenwell.errors import InputError
 
 if TYPE_CHECKING:
-    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.request import EvaluationSplit
     from listenwell.evaluation.systems import System
     from listenwell.results.store import Result
@@ -123,7 +122,6 @@ def replies(
     from listenwell.evaluation.request import EvaluationRequest
     from listenwell.evaluation.systems import PREDICTED
 
-    sampling = Sampling(limit, seed)
     if _is_file(source):
         if any((recipe, weights, factors, without, annotated, workers > 1)):
             raise InputError(
@@ -132,12 +130,12 @@ def replies(
             )
         file = Path(source)
         folder = out or result_folder(system or file.stem, corpus, split)
-        outputs = load_outputs(file, CORPORA.load(corpus)(path), split, system, sampling)
+        outputs = load_outputs(file, CORPORA.load(corpus)(path), split, system, Sampling(limit, seed))
     else:
         off = " ".join(["without", *without]) if without else ""
         folder = out or result_folder(f"{source} {factors or ''} {off}", corpus, split)
         model = _system(source, weights, recipe, factors, without)
-        data = _split(corpus, split, path, annotated, sampling)
+        data = _split(corpus, split, path, annotated, limit, seed)
         request = EvaluationRequest(model, data, folder, factors or PREDICTED, system, workers=workers)
         outputs = load_run(generate_replies(request), request.split.source)
     annotator = score.load_annotator() if outputs.contexts else None
@@ -176,13 +174,12 @@ def generate(
     The model answers as a whole listener, or with --factors as a generator alone. Needs none of the metrics'
     libraries: replies can be generated on one machine and scored on another.
     """
-    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.generate import generate as generate_replies
     from listenwell.evaluation.request import EvaluationRequest
     from listenwell.evaluation.systems import PREDICTED
 
     target = _system(model, weights, recipe, factors, without, whole)
-    data = _split(corpus, split, path, annotated, Sampling(limit, seed))
+    data = _split(corpus, split, path, annotated, limit, seed)
     request = EvaluationRequest(target, data, out, factors or PREDICTED, system, workers=workers)
     typer.echo(f"Written: {generate_replies(request, perplexity)}")
 
@@ -207,12 +204,11 @@ def perplexity(
     as_json: AsJson = False,
 ) -> None:
     """Measure the perplexity of the human replies under a generator alone, one row a kind of factors."""
-    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.perplexity import evaluate_perplexity
     from listenwell.evaluation.request import EvaluationRequest
     from listenwell.evaluation.systems import PREDICTED
 
-    data = _split(corpus, split, path, annotated, Sampling(limit, seed))
+    data = _split(corpus, split, path, annotated, limit, seed)
     for kind in factors or [PREDICTED]:
         folder = out or result_folder(f"{model} {kind} perplexity", corpus, split)
         target = _system(model, weights, recipe, kind)
@@ -254,16 +250,16 @@ def plans(
     from listenwell.evaluation.request import EvaluationRequest
     from listenwell.evaluation.systems import GOLD
 
-    sampling = Sampling(limit, seed)
     folder = out or result_folder(f"{system or Path(source).stem} plans", corpus, split)
     if against is not None:
         result = compare_pair(Path(source), against)
     elif _is_file(source):
-        outputs = load_outputs(Path(source), CORPORA.load(corpus)(path), split, system, sampling)
+        loader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
+        outputs = load_outputs(Path(source), loader, split, system, sampling)
         result = score.score_plan_adherence(outputs, score.load_annotator(*REPLY_HEADS), table)
     else:
         model = _system(source, weights, recipe, GOLD)
-        data = _split(corpus, split, path, annotated, sampling)
+        data = _split(corpus, split, path, annotated, limit, seed)
         request = EvaluationRequest(model, data, folder, GOLD, system, table, workers)
         result = evaluate_factor_prediction(request)
     _write(result, folder, keep, as_json)
@@ -292,12 +288,13 @@ def _system(
 
 
 def _split(
-    corpus: str, split: str, path: Path | None, annotated: Path | None, sampling: "Sampling"
+    corpus: str, split: str, path: Path | None, annotated: Path | None, limit: int | None, seed: int
 ) -> "EvaluationSplit":
     """The examples, or an error that says how to get the corpus."""
+    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.request import EvaluationSplit
 
-    examples = EvaluationSplit(corpus, split, path, annotated, sampling)
+    examples = EvaluationSplit(corpus, split, path, annotated, Sampling(limit, seed))
     examples.source.files(split)
     return examples
 
@@ -308,7 +305,7 @@ def _is_file(source: str) -> bool:
 
 
 def _write(result: "Result", folder: Path, keep: Path | None, as_json: bool, several: bool = False) -> None:
-    """Write result.json (TASK-SYSTEM.json where `several` share a folder), and a copy; print the result."""
+    """Write result.json (TASK/SYSTEM.json where `several` share a folder), and a copy; print the result."""
     from listenwell.cli.result_tables import show_result
     from listenwell.results.store import file_name, write_result
 

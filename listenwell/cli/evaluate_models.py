@@ -25,7 +25,7 @@ Seed = Annotated[int, typer.Option(min=0, help="The seed of the sample and of th
 Out = Annotated[Path | None, typer.Option(help="The folder for the result; otherwise under runs/evaluate.")]
 Keep = Annotated[
     Path | None,
-    typer.Option(help="Write a copy here too, as TASK-SYSTEM.json; such as results."),
+    typer.Option(help="Write a copy here too, as TASK/SYSTEM.json; such as results."),
 ]
 Where = Annotated[
     Path | None,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,7 @@ def load_outputs(
             "Give these replies another name with --system.",
         )
     if not _all_have(lines, "reference", file):
-        return _with_corpus((file, name), lines, loader, split, sampling)
+        return replace(_with_corpus(file, lines, loader, split, sampling), system=name)
     sample = [line for _, line in sampling.draw(lines)]
     return Outputs(
         name,
@@ -198,10 +198,9 @@ _Line = Mapping[str, str]
 
 
 def _with_corpus(
-    named: tuple[Path, str], lines: Sequence[_Line], loader: CorpusLoader, split: str, sampling: Sampling
+    file: Path, lines: Sequence[_Line], loader: CorpusLoader, split: str, sampling: Sampling
 ) -> Outputs:
-    """Replies to a corpus: by id, or one for each example in its order; `named` are file and system."""
-    file, system = named
+    """Replies to a corpus: by id, or one for each example in its order."""
     data, examples = hash_files(loader.check(split)), list(loader.examples(split))
     ids = [example_id(example, index) for index, example in enumerate(examples)]
     if _all_have(lines, "id", file):
@@ -225,7 +224,7 @@ def _with_corpus(
         indices = [index for index in indices if ids[index] in replies]
         rule = f"the {len(indices):,} of {len(ids):,} that the file answers"
     return Outputs(
-        system,
+        file.stem,
         [replies[ids[index]] for index in indices],
         [examples[index].reply.text for index in indices],
         data,

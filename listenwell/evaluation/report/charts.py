@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from listenwell.evaluation.report.names import display_name
-from listenwell.results.drawing import BLUE, GREEN, ORANGE, PINK, VERMILION
+from listenwell.results.drawing import BLUE, GREEN, ORANGE, PINK, VERMILION, new_canvas
 from listenwell.results.metric_registry import METRICS, PUBLISHED
 from listenwell.results.store import Result, source
 
@@ -40,10 +40,8 @@ def published_beside(row: Result, metric: str) -> list[tuple[str, str, float]]:
 
 def metric_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """One panel for each metric, one bar for each system, a mark for each published number."""
-    from matplotlib.figure import Figure as Canvas
-
     shown = [name for name in metrics if any(row.metric(name) is not None for row in rows)]
-    canvas = Canvas(figsize=(3.2 + 2.4 * len(shown), 1.5 + 0.34 * len(rows)), layout="constrained")
+    canvas = new_canvas(3.2 + 2.4 * len(shown), 1.5 + 0.34 * len(rows))
     panels = canvas.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for panel, name in zip(panels, shown, strict=True):
         _bars(panel, rows, name)
@@ -56,14 +54,12 @@ def metric_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
 
 def corpus_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """One panel for each corpus ("corpus: system"), the best system first."""
-    from matplotlib.figure import Figure as Canvas
-
     (name,) = metrics
     corpora: dict[str, list[Result]] = {}
     for row in sorted(rows, key=lambda row: (-(row.metric(name) or 0.0), row.system)):
         corpora.setdefault(row.system.partition(": ")[0], []).append(row)
     most = max(map(len, corpora.values()))
-    canvas = Canvas(figsize=(5.6 * len(corpora), 1.5 + 0.34 * most), layout="constrained")
+    canvas = new_canvas(5.6 * len(corpora), 1.5 + 0.34 * most)
     panels = canvas.subplots(1, len(corpora), squeeze=False, sharex=True)[0]
     for panel, (corpus, own) in zip(panels, sorted(corpora.items()), strict=True):
         _bars(panel, own, name)
@@ -77,11 +73,9 @@ def corpus_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
 
 def question_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """One bar for each question, the best first, the published systems named after it."""
-    from matplotlib.figure import Figure as Canvas
-
     (name,) = metrics
     ordered = sorted(rows, key=lambda row: (-(row.metric(name) or 0.0), row.system))
-    canvas = Canvas(figsize=(9, 1.4 + 0.42 * len(rows)), layout="constrained")
+    canvas = new_canvas(9, 1.4 + 0.42 * len(rows))
     panel = canvas.subplots()
     _bars(panel, ordered, name)
     for index, row in enumerate(ordered):
@@ -176,9 +170,7 @@ def _legend(canvas: "Canvas", rows: Sequence[Result], metrics: Sequence[str] = (
 
 def scatter(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """A labelled point for each system."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(8, 5.6), layout="constrained")
+    canvas = new_canvas(8, 5.6)
     panel = canvas.subplots()
     across, up = (METRICS[name] for name in metrics)
     points = [(row.metric(across.name) or 0.0, row.metric(up.name) or 0.0) for row in rows]

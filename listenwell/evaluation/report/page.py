@@ -123,7 +123,7 @@ class Report:
             yield "Settings and commands", f"\n{level} Settings and commands\n\n{settings_text(rows)}"
 
     def _footnotes(self, text: str) -> str:
-        notes = [note for note in self._notes if any(f"{note[0]}" in line for line in text.splitlines())]
+        notes = [note for note in self._notes if note[0] in text]
         return "\n" + "  \n".join(notes) + "\n" if notes else ""
 
 

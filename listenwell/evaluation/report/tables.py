@@ -213,14 +213,8 @@ def ablation_grids(results: Sequence[Result], marks: Marks | None = None) -> lis
     same contexts with the same seed.
     """
     pairs = _with_wholes(results)
-    return [
-        Grid(title, *_table(pairs, names, marks), frozenset(range(2, 3 + len(names))))
-        for title, names in (
-            ("Diversity, overlap and length", _REPLIES),
-            ("Empathy and ratings", _EMPATHY),
-        )
-        if pairs
-    ]
+    tables = {"Diversity, overlap and length": _REPLIES, "Empathy and ratings": _EMPATHY}
+    return [_ablation_grid(title, pairs, names, marks) for title, names in tables.items() if pairs]
 
 
 def model_ablations(results: Sequence[Result]) -> list[Result]:
@@ -245,9 +239,9 @@ def _with_wholes(results: Sequence[Result]) -> list[tuple[Result, Result | None]
     return pairs
 
 
-def _table(
-    pairs: Sequence[tuple[Result, Result | None]], names: Sequence[str], marks: Marks | None
-) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _ablation_grid(
+    title: str, pairs: Sequence[tuple[Result, Result | None]], names: Sequence[str], marks: Marks | None
+) -> Grid:
     rows: list[tuple[str, ...]] = []
     shown: list[Result] = []
     for result, whole in pairs:
@@ -260,7 +254,8 @@ def _table(
         same = whole if whole is not None and _sample(whole) == _sample(result) else None
         cells = (_cell(name, result, same) for name in names)
         rows.append((system, feature_names(off), f"{result.count:,}", *cells))
-    return ("system", OFF, "n", *(METRICS[name].heading for name in names)), tuple(rows)
+    headings = ("system", OFF, "n", *(METRICS[name].heading for name in names))
+    return Grid(title, headings, tuple(rows), frozenset(range(2, len(headings))))
 
 
 def _with_ratings(result: Result, rated: Mapping[str, Result], whole: str) -> Result:
