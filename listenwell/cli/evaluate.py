@@ -1,14 +1,12 @@
 """`listenwell evaluate`: generate and score replies, and measure perplexity and plans."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from listenwell.cli.evaluate_models import annotators, rankers
-from listenwell.cli.evaluate_options import (
+from listenwell.cli.evaluate_models import (
     AnnotatedFolder,
     Corpus,
     Keep,
@@ -20,14 +18,16 @@ from listenwell.cli.evaluate_options import (
     Table,
     Where,
     Workers,
+    annotators,
+    rankers,
     result_folder,
 )
 from listenwell.cli.options import AsJson, Recipe, Weights, Without
 from listenwell.errors import InputError
 
 if TYPE_CHECKING:
-    from listenwell.corpora.sampling import Sampling
-    from listenwell.evaluation.request import EvaluationRequest, EvaluationSplit
+    from listenwell.evaluation.request import EvaluationSplit
+    from listenwell.evaluation.systems import System
     from listenwell.results.store import Result
 
 
@@ -115,12 +115,13 @@ def replies(
     """
     from listenwell.corpora import CORPORA
     from listenwell.corpora.sampling import Sampling
-    from listenwell.evaluation import empathy, score
+    from listenwell.evaluation import score
     from listenwell.evaluation.embedder import Embedder
     from listenwell.evaluation.generate import generate as generate_replies
     from listenwell.evaluation.outputs import load_outputs, load_run
+    from listenwell.evaluation.request import EvaluationRequest
+    from listenwell.evaluation.systems import PREDICTED
 
-    sampling = Sampling(limit, seed)
     if _is_file(source):
         if any((recipe, weights, factors, without, annotated, workers > 1)):
             raise InputError(
@@ -129,14 +130,15 @@ def replies(
             )
         file = Path(source)
         folder = out or result_folder(system or file.stem, corpus, split)
-        outputs = load_outputs(file, CORPORA.load(corpus)(path), split, system, sampling)
+        outputs = load_outputs(file, CORPORA.load(corpus)(path), split, system, Sampling(limit, seed))
     else:
-        target = _Target(source, weights, recipe, tuple(without or ()), factors)
-        folder = out or result_folder(target.title, corpus, split)
-        data = _split(corpus, split, path, annotated, sampling)
-        request = target.request(data, folder, system, workers)
+        off = " ".join(["without", *without]) if without else ""
+        folder = out or result_folder(f"{source} {factors or ''} {off}", corpus, split)
+        model = _system(source, weights, recipe, factors, without)
+        data = _split(corpus, split, path, annotated, limit, seed)
+        request = EvaluationRequest(model, data, folder, factors or PREDICTED, system, workers=workers)
         outputs = load_run(generate_replies(request), request.split.source)
-    annotator = empathy.load_annotator() if outputs.contexts else None
+    annotator = score.load_annotator() if outputs.contexts else None
     drawn = None if limit is None else seed
     result = score.score_replies(outputs, Embedder.load(encoder), drawn, annotator, table)
     _write(result, folder, keep, as_json)
@@ -172,12 +174,14 @@ def generate(
     The model answers as a whole listener, or with --factors as a generator alone. Needs none of the metrics'
     libraries: replies can be generated on one machine and scored on another.
     """
-    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.generate import generate as generate_replies
+    from listenwell.evaluation.request import EvaluationRequest
+    from listenwell.evaluation.systems import PREDICTED
 
-    target = _Target(model, weights, recipe, tuple(without or ()), factors, whole)
-    data = _split(corpus, split, path, annotated, Sampling(limit, seed))
-    typer.echo(f"Written: {generate_replies(target.request(data, out, system, workers), perplexity)}")
+    target = _system(model, weights, recipe, factors, without, whole)
+    data = _split(corpus, split, path, annotated, limit, seed)
+    request = EvaluationRequest(target, data, out, factors or PREDICTED, system, workers=workers)
+    typer.echo(f"Written: {generate_replies(request, perplexity)}")
 
 
 @evaluate.command()
@@ -200,15 +204,15 @@ def perplexity(
     as_json: AsJson = False,
 ) -> None:
     """Measure the perplexity of the human replies under a generator alone, one row a kind of factors."""
-    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.perplexity import evaluate_perplexity
+    from listenwell.evaluation.request import EvaluationRequest
     from listenwell.evaluation.systems import PREDICTED
 
-    data = _split(corpus, split, path, annotated, Sampling(limit, seed))
+    data = _split(corpus, split, path, annotated, limit, seed)
     for kind in factors or [PREDICTED]:
-        target = _Target(model, weights, recipe, factors=kind)
-        folder = out or result_folder(f"{target.title} perplexity", corpus, split)
-        request = target.request(data, folder, system, workers, table)
+        folder = out or result_folder(f"{model} {kind} perplexity", corpus, split)
+        target = _system(model, weights, recipe, kind)
+        request = EvaluationRequest(target, data, folder, kind, system, table, workers)
         _write(evaluate_perplexity(request), folder, keep, as_json, several=len(factors or ()) > 1)
 
 
@@ -240,22 +244,24 @@ def plans(
     from listenwell.annotators.replies import REPLY_HEADS
     from listenwell.corpora import CORPORA
     from listenwell.corpora.sampling import Sampling
-    from listenwell.evaluation import empathy, score
+    from listenwell.evaluation import score
     from listenwell.evaluation.factor_prediction import compare_pair, evaluate_factor_prediction
     from listenwell.evaluation.outputs import load_outputs
+    from listenwell.evaluation.request import EvaluationRequest
     from listenwell.evaluation.systems import GOLD
 
-    sampling = Sampling(limit, seed)
     folder = out or result_folder(f"{system or Path(source).stem} plans", corpus, split)
     if against is not None:
         result = compare_pair(Path(source), against)
     elif _is_file(source):
-        outputs = load_outputs(Path(source), CORPORA.load(corpus)(path), split, system, sampling)
-        result = score.score_plan_adherence(outputs, empathy.load_annotator(*REPLY_HEADS), table)
+        loader, sampling = CORPORA.load(corpus)(path), Sampling(limit, seed)
+        outputs = load_outputs(Path(source), loader, split, system, sampling)
+        result = score.score_plan_adherence(outputs, score.load_annotator(*REPLY_HEADS), table)
     else:
-        target = _Target(source, weights, recipe, factors=GOLD)
-        data = _split(corpus, split, path, annotated, sampling)
-        result = evaluate_factor_prediction(target.request(data, folder, system, workers, table))
+        model = _system(source, weights, recipe, GOLD)
+        data = _split(corpus, split, path, annotated, limit, seed)
+        request = EvaluationRequest(model, data, folder, GOLD, system, table, workers)
+        result = evaluate_factor_prediction(request)
     _write(result, folder, keep, as_json)
 
 
@@ -263,52 +269,32 @@ evaluate.command()(annotators)
 evaluate.command()(rankers)
 
 
-@dataclass(frozen=True)
-class _Target:
+def _system(
+    model: str,
+    weights: Path | None,
+    recipe: Path | None,
+    factors: str | None,
+    without: list[str] | None = None,
+    whole: bool = False,
+) -> "System":
     """The model that is evaluated: a whole listener, or with factors the generator alone."""
+    from listenwell.evaluation.systems import System
 
-    model: str
-    weights: Path | None
-    recipe: Path | None
-    without: tuple[str, ...] = ()
-    factors: str | None = None
-    whole: bool = False
-
-    def __post_init__(self) -> None:
-        if self.without and self.factors and not self.whole:
-            raise InputError(
-                "--without switches off parts of a whole listener.", "Leave out --factors, which removes all."
-            )
-
-    @property
-    def title(self) -> str:
-        """The name of the folder, where none is given."""
-        off = f" without {' '.join(self.without)}" if self.without else ""
-        return f"{self.model} {self.factors or ''}{off}".strip()
-
-    def request(
-        self,
-        split: "EvaluationSplit",
-        out: Path,
-        name: str | None,
-        workers: int,
-        table: str | None = None,
-    ) -> "EvaluationRequest":
-        from listenwell.evaluation import systems
-        from listenwell.evaluation.request import EvaluationRequest
-
-        whole = self.whole or self.factors is None
-        system = systems.System(self.model, self.weights, self.recipe, whole, self.without)
-        return EvaluationRequest(system, split, out, self.factors or systems.PREDICTED, name, table, workers)
+    if without and factors and not whole:
+        raise InputError(
+            "--without switches off parts of a whole listener.", "Leave out --factors, which removes all."
+        )
+    return System(model, weights, recipe, whole or factors is None, tuple(without or ()))
 
 
 def _split(
-    corpus: str, split: str, path: Path | None, annotated: Path | None, sampling: "Sampling"
+    corpus: str, split: str, path: Path | None, annotated: Path | None, limit: int | None, seed: int
 ) -> "EvaluationSplit":
     """The examples, or an error that says how to get the corpus."""
+    from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.request import EvaluationSplit
 
-    examples = EvaluationSplit(corpus, split, path, annotated, sampling)
+    examples = EvaluationSplit(corpus, split, path, annotated, Sampling(limit, seed))
     examples.source.files(split)
     return examples
 
@@ -319,7 +305,7 @@ def _is_file(source: str) -> bool:
 
 
 def _write(result: "Result", folder: Path, keep: Path | None, as_json: bool, several: bool = False) -> None:
-    """Write result.json (TASK-SYSTEM.json where `several` share a folder), and a copy; print the result."""
+    """Write result.json (TASK/SYSTEM.json where `several` share a folder), and a copy; print the result."""
     from listenwell.cli.result_tables import show_result
     from listenwell.results.store import file_name, write_result
 

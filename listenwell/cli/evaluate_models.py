@@ -1,17 +1,44 @@
-"""`listenwell evaluate annotators|rankers` and `listenwell ensemble`: classifiers and rankers."""
+"""`listenwell evaluate annotators|rankers`, `listenwell ensemble`, and options that all evaluations share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.evaluate_options import Corpus, Keep, Limit, Out, Seed, Split, Where, result_folder
 from listenwell.cli.options import AsJson
 from listenwell.cli.terminal import visible
+from listenwell.files import slug
+
+if TYPE_CHECKING:
+    from listenwell.results.store import Result
 
 SCORES = Path("runs") / "scores"
 """Where scores of pools are kept."""
 
+Model = Annotated[
+    str, typer.Argument(help="The generator: planned, prompted, or comae or vanilla with --weights.")
+]
+Corpus = Annotated[str, typer.Option(help="The corpus of the contexts.")]
+Split = Annotated[str, typer.Option(help="The split of the corpus.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use a sample of this size, drawn with the seed.")]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of the sample and of the replies.")]
+Out = Annotated[Path | None, typer.Option(help="The folder for the result; otherwise under runs/evaluate.")]
+Keep = Annotated[
+    Path | None,
+    typer.Option(help="Write a copy here too, as TASK/SYSTEM.json; such as results."),
+]
+Where = Annotated[
+    Path | None,
+    typer.Option("--path", help="The folder of the corpus; otherwise searched under LISTENWELL_DATA."),
+]
+AnnotatedFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--annotated", help="For gold factors: the folder with NAME/SPLIT.jsonl of `listenwell annotate`."
+    ),
+]
+Table = Annotated[str | None, typer.Option(help="The table of the row, where it is not the usual one.")]
+Workers = Annotated[int, typer.Option(min=1, help="Processes that share the work, and a GPU.")]
 Classifiers = Annotated[
     list[Path] | None,
     typer.Option(
@@ -25,7 +52,18 @@ Rankers = Annotated[
     list[Path] | None,
     typer.Option("--ranker", help="A trained ranker's folder, instead of the shipped one; repeatable."),
 ]
-Row = Annotated[str | None, typer.Option(help="The name of the row.")]
+
+
+def result_folder(system: str, corpus: str, split: str) -> Path:
+    """The default folder for a result; different evaluations never share one."""
+    return Path("runs") / "evaluate" / f"{slug(system)}-{corpus}-{split}"
+
+
+def _write_to(result: "Result", *folders: Path | None) -> None:
+    from listenwell.results.store import file_name, write_result
+
+    for folder in filter(None, folders):
+        write_result(result, folder / file_name(result))
 
 
 def annotators(
@@ -36,7 +74,7 @@ def annotators(
     seed: Seed = 0,
     out: Out = None,
     keep: Keep = None,
-    system: Row = None,
+    system: Annotated[str | None, typer.Option(help="The name of the row.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure every head of the annotators on its own corpus. Several --classifier are seeds of a recipe."""
@@ -45,7 +83,6 @@ def annotators(
     from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.report.tables import figure_grids
     from listenwell.evaluation.understanding import Scope, evaluate_classifiers
-    from listenwell.results.store import file_name, write_result
 
     name = system or "annotators"
     folder = out or result_folder(name, "understanding", split)
@@ -53,8 +90,7 @@ def annotators(
     scope = Scope(split, Sampling(limit, seed), tuple(head or ()))
     results = evaluate_classifiers(checkpoints, scope, name)
     for result in results:
-        for target in filter(None, (folder, keep)):
-            write_result(result, target / file_name(result))
+        _write_to(result, folder, keep)
         if as_json:
             typer.echo(result.to_json())
     if not as_json:
@@ -71,7 +107,7 @@ def rankers(
     limit: Annotated[int | None, typer.Option(min=1, help="Measure only so many pools of 100.")] = None,
     out: Out = None,
     keep: Keep = None,
-    system: Row = None,
+    system: Annotated[str | None, typer.Option(help="The name of the row.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how well rankers find the true reply among 100; several --ranker are seeds of one recipe."""
@@ -79,15 +115,13 @@ def rankers(
     from listenwell.evaluation.ranking import evaluate_rankers
     from listenwell.rankers.ranker import Ranker
     from listenwell.rankers.scoring import Pools
-    from listenwell.results.store import file_name, write_result
 
     pools = Pools(corpus, split, path=path, most=limit)
     folders: list[Path | None] = [*ranker] if ranker else [None]
     scorers = [Ranker.load(folder).scorer for folder in folders]
     result = evaluate_rankers(scorers, system or scorers[0].name, pools, SCORES)
     target = out or result_folder("rankers", corpus, split)
-    for written in filter(None, (target, keep)):
-        write_result(result, written / file_name(result))
+    _write_to(result, target, keep)
     show_result(result, target, as_json)
 
 

@@ -31,8 +31,8 @@ def results(
     """
     from listenwell.cli.result_tables import grid_table
     from listenwell.evaluation.report.figures import draw
-    from listenwell.evaluation.report.headline import headline_grid
     from listenwell.evaluation.report.page import page_problems, write_pages
+    from listenwell.evaluation.report.tables import headline_grid
     from listenwell.results.provenance import read_known, result_problems, row_marks
     from listenwell.results.store import read_results
 

@@ -9,7 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
+
+import yaml
 
 from listenwell.corpora.base import Report, text_lines
 from listenwell.errors import unknown_name
@@ -27,81 +30,40 @@ class BaselineRecord:
     context: tuple[str, ...]
     """The turns so far; the first is the speaker's, then they alternate."""
     emotion: str
-    replies: tuple[tuple[str, str], ...]
-    """Display name and reply of each system, the human one included."""
-    reference: str
+    replies: dict[str, str]
+    """The reply of each system, the human one included."""
 
     def reply(self, system: str) -> str:
         """The reply of one system."""
-        return dict(self.replies)[system]
+        return self.replies[system]
+
+    @property
+    def reference(self) -> str:
+        """The human reply."""
+        return self.replies[HUMAN]
 
 
 @dataclass(frozen=True)
 class BaselineFormat:
-    """The layout of one of the released files."""
+    """The layout of one of the released files, as in baselines.yaml."""
 
     name: str
-    systems: tuple[tuple[str, str], ...]
-    """Key in the file and display name; the last is the reference."""
-    separator: re.Pattern[str]
-    """The line between two blocks."""
-    head: tuple[str, ...]
-    """The beginnings of lines before the first block, which belong to none."""
-    conditions: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-    """For each display name, the settings behind its replies, as far as the release tells."""
+    separator: str
+    head: list[str]
+    systems: dict[str, dict[str, str]]
 
     def names(self) -> list[str]:
-        """The display names of all systems in the file."""
-        return [shown for _, shown in self.systems]
+        """The names of all systems in the file."""
+        return [system["name"] for system in self.systems.values()]
 
-    def conditions_of(self, system: str) -> dict[str, str]:
+    def conditions_of(self, name: str) -> dict[str, str]:
         """What is known of how a system's replies were generated."""
-        return dict(dict(self.conditions)[system])
+        (system,) = (system for system in self.systems.values() if system["name"] == name)
+        return {setting: value for setting, value in system.items() if setting != "name"}
 
 
-_AUTHORS = ("decoding", "as released by MoEL's authors; the file does not name it")
-_NONE = ("factors", "none")
-_HUMAN = (
-    ("decoding", "none: people wrote these"),
-    _NONE,
-    ("reference", "the replies themselves: likeness is at its ceiling by construction"),
-)
-
-MOEL = BaselineFormat(
-    name="moel",
-    systems=(
-        ("trs", "Transformer"),
-        ("trs+multitask", "Transformer multitask"),
-        ("MOE", "MoEL"),
-        ("MOE+oracle", "MoEL oracle emotion"),
-        ("ref", HUMAN),
-    ),
-    separator=re.compile(r"\s*"),
-    head=(),
-    conditions=(
-        ("Transformer", (_AUTHORS, _NONE)),
-        ("Transformer multitask", (_AUTHORS, ("factors", "emotion predicted (a second loss)"))),
-        ("MoEL", (_AUTHORS, ("factors", "emotion predicted"))),
-        (
-            "MoEL oracle emotion",
-            (_AUTHORS, ("factors", "gold emotion given: it has more information than the others")),
-        ),
-        (HUMAN, _HUMAN),
-    ),
-)
-MIME = BaselineFormat(
-    name="mime",
-    systems=(("Greedy", "MIME greedy"), ("Beam", "MIME beam"), ("Topk", "MIME top-k"), ("Ref", HUMAN)),
-    separator=re.compile(r"-{10,}\s*"),
-    head=("###", "EVAL\t", "test\t"),
-    conditions=(
-        ("MIME greedy", (("decoding", "greedy, as released"), ("factors", "emotion predicted"))),
-        ("MIME beam", (("decoding", "beam search, as released"), ("factors", "emotion predicted"))),
-        ("MIME top-k", (("decoding", "top-k sampling, as released"), ("factors", "emotion predicted"))),
-        (HUMAN, _HUMAN),
-    ),
-)
-FORMATS = (MOEL, MIME)
+_LAYOUTS = yaml.safe_load(files(__package__).joinpath("baselines.yaml").read_text(encoding="utf-8"))
+MOEL, MIME = FORMATS = tuple(BaselineFormat(name, **layout) for name, layout in _LAYOUTS.items())
 
 
 def recognize(file: Path) -> BaselineFormat | None:
@@ -109,7 +71,7 @@ def recognize(file: Path) -> BaselineFormat | None:
     with file.open("rb") as lines:
         start = lines.read(1 << 16).decode("utf-8", "replace")
     keys = {line.partition(":")[0] for line in start.split("\n")}
-    return next((form for form in FORMATS if {key for key, _ in form.systems} <= keys), None)
+    return next((form for form in FORMATS if form.systems.keys() <= keys), None)
 
 
 def read_baselines(file: Path, form: BaselineFormat, report: Report) -> Iterator[BaselineRecord]:
@@ -123,7 +85,7 @@ def read_baselines(file: Path, form: BaselineFormat, report: Report) -> Iterator
 
 
 def check_system(form: BaselineFormat, system: str) -> str:
-    """The display name of a system in the file, whatever its case; the error names similar ones."""
+    """The name of a system in the file, whatever its case; the error names similar ones."""
     for name in form.names():
         if name.casefold() == system.casefold():
             return name
@@ -134,11 +96,11 @@ def _blocks(file: Path, form: BaselineFormat, report: Report) -> Iterator[tuple[
     """The lines of each block, with the position of its first."""
     block, first = list[str](), 0
     for number, line in text_lines(file, report):
-        if form.separator.fullmatch(line):
+        if re.fullmatch(form.separator, line):
             if block:
                 yield f"{file.name}:{first}", block
             block = []
-        elif block or not line.startswith(form.head or ("\0",)):
+        elif block or not line.startswith(tuple(form.head)):
             first = first if block else number
             block.append(line)
     if block:
@@ -147,7 +109,7 @@ def _blocks(file: Path, form: BaselineFormat, report: Report) -> Iterator[tuple[
 
 def _record(lines: list[str], form: BaselineFormat) -> BaselineRecord | str:
     """The record of a block, or what is wrong with it."""
-    keys = {key.casefold(): key for key, _ in form.systems} | {_CONTEXT: _CONTEXT, _EMOTION: _EMOTION}
+    keys = {key.casefold(): key for key in (*form.systems, _CONTEXT, _EMOTION)}
     values: dict[str, str] = {}
     for line in lines:
         key, colon, text = line.partition(":")
@@ -159,19 +121,11 @@ def _record(lines: list[str], form: BaselineFormat) -> BaselineRecord | str:
         values[known] = text.strip()
     if missing := [key for key in keys.values() if not values.get(key)]:
         return f"block without {missing[0]}"
-    context = _context(values[_CONTEXT])
-    if context is None:
-        return "block whose context is no list of texts"
-    replies = tuple((shown, values[key]) for key, shown in form.systems)
-    return BaselineRecord(context, values[_EMOTION].split("\t")[0], replies, values[form.systems[-1][0]])
-
-
-def _context(text: str) -> tuple[str, ...] | None:
-    """The turns, written as a Python list."""
     try:
-        turns = ast.literal_eval(text)
+        turns = ast.literal_eval(values[_CONTEXT])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+        turns = None
     if not isinstance(turns, list) or not turns or not all(isinstance(turn, str) for turn in turns):
-        return None
-    return tuple(turns)
+        return "block whose context is no list of texts"
+    replies = {system["name"]: values[key] for key, system in form.systems.items()}
+    return BaselineRecord(tuple(turns), values[_EMOTION].split("\t")[0], replies)

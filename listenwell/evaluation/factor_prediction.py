@@ -5,9 +5,8 @@ models of a pair, X ‖ Y and X → Y, predict X. Here X is the factor before Y,
 same over all replies, with every factor before Y given, is measured too.
 """
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +21,8 @@ from listenwell.generators.plans import plan_of
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
 from listenwell.metrics import rank_of_truth, recall_at, sign_test
 from listenwell.results.metric_registry import units
-from listenwell.results.store import Result, environment, read_result
-from listenwell.serialization import dumps
+from listenwell.results.store import Result, environment, read_result, task_folder
+from listenwell.serialization import ALWAYS, Record
 
 TASK = "planning"
 PREDICTIONS = "planning.jsonl"
@@ -36,13 +35,13 @@ RULE = "the likeliest label, of mechanisms yes from a probability of 0.5 on; tie
 
 
 @dataclass(frozen=True)
-class FactorPrediction:
+class FactorPrediction(Record):
     """What a generator predicts of one reply, each factor given the true ones before it."""
 
     id: str
     ranks: tuple[tuple[str, int], ...]
     """Of the true emotion, act and tone: 1 is the likeliest. Factors of other generators are left out."""
-    mechanisms: tuple[tuple[bool, bool], ...] = ()
+    mechanisms: tuple[tuple[bool, bool], ...] = field(default=(), metadata=ALWAYS)
     """For ER, IP and EX whether the reply has it, and whether the generator predicts it."""
 
     def is_right(self, level: str) -> bool:
@@ -76,9 +75,7 @@ def evaluate_factor_prediction(request: EvaluationRequest) -> Result:
 def compare_pair(file: Path, other_file: Path) -> Result:
     """A row of Table 4 as the paper has it: over the replies for which both models of a pair predict X.
 
-    Args:
-        file: the planning.jsonl of one model, with its result in the same folder.
-        other_file: that of the other.
+    Each file is the planning.jsonl of a model, with its result in the same folder.
     """
     predictions, others = read_predictions(file), read_predictions(other_file)
     base, other = _result_in(file.parent), _result_in(other_file.parent).system
@@ -95,8 +92,8 @@ def compare_pair(file: Path, other_file: Path) -> Result:
 
 
 def _result_in(folder: Path) -> Result:
-    """The result of factor prediction in a folder."""
-    files = [*sorted(folder.glob(f"{TASK}-*.json")), *folder.glob("result.json")]
+    patterns = (f"{task_folder(TASK)}/*.json", f"{TASK}-*.json", "result.json")
+    files = [file for pattern in patterns for file in sorted(folder.glob(pattern))]
     if not files:
         raise InputError(
             f"{folder} has no result of planning.", "Evaluate the model again: listenwell evaluate plans"
@@ -119,12 +116,7 @@ def _predict_share(request: EvaluationRequest, generator: object | None = None) 
 def predict_factors(
     generator: FactorModel, examples: Iterable[tuple[str, Example, Factors]]
 ) -> list[FactorPrediction]:
-    """Let a generator predict every factor of each reply, one after the other.
-
-    Args:
-        generator: the generator.
-        examples: each with its id and the true plan.
-    """
+    """Let a generator predict every factor of each reply, given its id and true plan, one after the other."""
     predictions = []
     for name, example, plan in examples:
         known, ranks = Factors(), dict[str, int]()
@@ -135,7 +127,10 @@ def predict_factors(
                 continue  # the generator has no such factor
             truth = getattr(plan, level)
             if level == "mechanisms":
-                pairs = _mechanisms(probabilities[level], truth)
+                likely = np.asarray(probabilities[level]) >= 0.5
+                pairs = tuple(
+                    (name in truth, bool(yes)) for name, yes in zip(MECHANISMS, likely, strict=True)
+                )
             else:
                 row = np.asarray(probabilities[level], np.float64)[None]
                 ranks[level] = int(rank_of_truth(row, np.array([_LABELS[level].index(truth)]))[0])
@@ -145,22 +140,12 @@ def predict_factors(
     return predictions
 
 
-def _mechanisms(probabilities: np.ndarray, truth: Sequence[str]) -> tuple[tuple[bool, bool], ...]:
-    return tuple(
-        (name in truth, bool(probability >= 0.5))
-        for name, probability in zip(MECHANISMS, probabilities, strict=True)
-    )
-
-
 def measure_planning(
     predictions: Sequence[FactorPrediction], others: Sequence[FactorPrediction] | None = None
 ) -> dict[str, float]:
     """Every metric of factor prediction, in percent.
 
-    Args:
-        predictions: of the generator.
-        others: of the other model of the pair, for the same replies; the condition "X was predicted" then
-            applies to both, as in the paper.
+    With the other model of a pair, the condition "X was predicted" applies to both, as in the paper.
     """
     if not predictions:
         raise InputError("There are no plans to measure.", "Name a split that has annotated replies.")
@@ -207,13 +192,7 @@ def after_right(
 def against(
     predictions: Sequence[FactorPrediction], others: Sequence[FactorPrediction], name: str
 ) -> dict[str, str]:
-    """The sign test of Table 4 in words: Hits@1 of Y against another model's, where both predict X.
-
-    Args:
-        predictions: of the generator.
-        others: of the other, for the same replies.
-        name: of the other.
-    """
+    """The sign test of Table 4 in words: Hits@1 of Y against the other model's, where both predict X."""
     _check_same(predictions, others)
     tests = {}
     for level in ("act", "tone"):
@@ -244,29 +223,18 @@ def planning_conditions(predictions: Sequence[FactorPrediction], other: str | No
 def write_predictions(predictions: Iterable[FactorPrediction], file: Path) -> None:
     """Write one reply a line, so that another model can be compared with it."""
     with written_whole(file) as out:
-        for prediction in predictions:
-            line = {
-                "id": prediction.id,
-                "ranks": dict(prediction.ranks),
-                "mechanisms": [list(pair) for pair in prediction.mechanisms],
-            }
-            out.write(dumps(line).encode() + b"\n")
+        out.writelines(f"{prediction.to_json()}\n".encode() for prediction in predictions)
 
 
 def read_predictions(file: Path) -> list[FactorPrediction]:
     """Read what `write_predictions` wrote."""
-    predictions = []
     try:
-        for line in file.read_text(encoding="utf-8").splitlines():
-            data = json.loads(line)
-            ranks = tuple((str(level), int(rank)) for level, rank in data["ranks"].items())
-            pairs = tuple((bool(true), bool(predicted)) for true, predicted in data["mechanisms"])
-            predictions.append(FactorPrediction(str(data["id"]), ranks, pairs))
+        lines = file.read_text(encoding="utf-8").splitlines()
+        return [FactorPrediction.from_json(line) for line in lines]
     except OSError:
         raise InputError(f"There is no file {file}.", "Name a planning.jsonl of an evaluation.") from None
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, InputError):
         raise InputError(f"{file} holds no plans.", "Name a planning.jsonl of an evaluation.") from None
-    return predictions
 
 
 def _of_mechanisms(predictions: Sequence[FactorPrediction]) -> dict[str, float]:

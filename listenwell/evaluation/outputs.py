@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +59,15 @@ def load_outputs(
     """Load the replies in a file, with their references.
 
     Args:
-        file: replies.jsonl of a run of ours; MoEL's or MIME's released file, recognized by its contents; or
-            JSONL with `reply` and perhaps `reference` and `id` in each line.
+        file: replies.jsonl of a run of ours, which is taken whole; MoEL's or MIME's released file, recognized
+            by its contents; or JSONL with `reply` and perhaps `reference` and `id` in each line.
         loader: the corpus, for contexts, and for replies that come without references.
         split: its split.
         system: which system of a released file; the name of the row for other files.
-        sampling: how many replies to take; a run of ours is taken whole.
+        sampling: how many replies to take.
     """
     sampling = sampling or Sampling()
-    if is_run(file) and sampling.limit is None:
+    if file.name == REPLIES and (file.parent / RUN).is_file() and sampling.limit is None:
         return load_run(file, loader, system)
     if not file.is_file():
         raise InputError(f"There is no file {file}.", "Name a file with replies.")
@@ -85,24 +85,25 @@ def load_outputs(
             f"{name!r} is the name of a released system, and {file.name} is not its file.",
             "Give these replies another name with --system.",
         )
-    if _all_have(lines, "reference", file):
-        return _with_own_references(file, name, lines, sampling)
-    return _with_corpus((file, name), lines, loader, split, sampling)
-
-
-def is_run(file: Path) -> bool:
-    """Whether a file is the replies.jsonl of a run of ours."""
-    return file.name == REPLIES and (file.parent / RUN).is_file()
+    if not _all_have(lines, "reference", file):
+        return replace(_with_corpus(file, lines, loader, split, sampling), system=name)
+    sample = [line for _, line in sampling.draw(lines)]
+    return Outputs(
+        name,
+        [line["reply"] for line in sample],
+        [line["reference"] for line in sample],
+        hash_files([file]),
+        OWN,
+        "–",
+        {
+            "replies": "a file with its own references",
+            "sample": sampling.describe(len(lines), len(sample)),
+        },
+    )
 
 
 def load_run(file: Path, loader: CorpusLoader | Source, system: str | None = None) -> Outputs:
-    """Load the replies of a run with contexts, plans and settings.
-
-    Args:
-        file: its replies.jsonl.
-        loader: the run's corpus, for the contexts.
-        system: another name for the row.
-    """
+    """Load the replies.jsonl of a run with contexts, plans and settings; `system` renames the row."""
     if not file.is_file():
         raise InputError(f"The run in {file.parent} is not finished.", "Start it again: it continues.")
     run = _read_object(file.parent / RUN)
@@ -130,6 +131,10 @@ def load_run(file: Path, loader: CorpusLoader | Source, system: str | None = Non
         conditions["tokenizer"] = sums.tokenizer
         every = perplexity_metrics(sums).items()
         measured = {name: value for name, value in every if METRICS[name].group == "perplexity"}
+    if (file.parent / MADE).is_file():
+        origin = _read_object(file.parent / MADE)
+        machine = f"{origin['commit'] or 'unknown'}, {origin['machine']}"
+        conditions["made by"] = f"{origin['command']} ({machine})"
     return Outputs(
         system=system or str(run["system"]),
         replies=[line["reply"] for line in lines],
@@ -137,22 +142,13 @@ def load_run(file: Path, loader: CorpusLoader | Source, system: str | None = Non
         data=str(run["data"]),
         corpus=loader.name,
         split=split,
-        conditions=conditions | _provenance(file.parent),
+        conditions=conditions,
         contexts=[contexts[line["id"]] for line in lines],
         plans=plans if any(plans) else [],
         metrics=measured,
         seed=run["seed"],
         checkpoint=run["checkpoint"],
     )
-
-
-def _provenance(folder: Path) -> dict[str, str]:
-    """The command, commit and machine that generated the replies of a run, where it says so."""
-    if not (folder / MADE).is_file():
-        return {}
-    provenance = _read_object(folder / MADE)
-    machine = f"{provenance['commit'] or 'unknown'}, {provenance['machine']}"
-    return {"made by": f"{provenance['command']} ({machine})"}
 
 
 def _read_object(file: Path) -> Mapping[str, Any]:
@@ -197,43 +193,20 @@ def baseline_context(turns: Sequence[str]) -> Dialogue:
     return Dialogue(tuple(Turn(LISTENER if index % 2 else SPEAKER, text) for index, text in enumerate(turns)))
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One line of somebody's JSONL file; `position` is the file's name and the line's number."""
-
-    position: str
-    reply: str
-    reference: str | None
-    id: str | None
-
-
-def _with_own_references(file: Path, system: str, lines: Sequence[_Line], sampling: Sampling) -> Outputs:
-    sample = [line for _, line in sampling.draw(lines)]
-    return Outputs(
-        system,
-        [line.reply for line in sample],
-        [line.reference or "" for line in sample],
-        hash_files([file]),
-        OWN,
-        "–",
-        {
-            "replies": "a file with its own references",
-            "sample": sampling.describe(len(lines), len(sample)),
-        },
-    )
+_Line = Mapping[str, str]
+"""A line of somebody's JSONL file: position (file and line number), reply, and perhaps reference and id."""
 
 
 def _with_corpus(
-    named: tuple[Path, str], lines: Sequence[_Line], loader: CorpusLoader, split: str, sampling: Sampling
+    file: Path, lines: Sequence[_Line], loader: CorpusLoader, split: str, sampling: Sampling
 ) -> Outputs:
-    """Replies to a corpus: by id, or one for each example in its order; `named` are file and system."""
-    file, system = named
+    """Replies to a corpus: by id, or one for each example in its order."""
     data, examples = hash_files(loader.check(split)), list(loader.examples(split))
     ids = [example_id(example, index) for index, example in enumerate(examples)]
     if _all_have(lines, "id", file):
         replies = _by_id(lines, set(ids))
     elif len(lines) == len(ids):
-        replies = {name: line.reply for name, line in zip(ids, lines, strict=True)}
+        replies = {name: line["reply"] for name, line in zip(ids, lines, strict=True)}
     else:
         raise InputError(
             f"{file.name} has {len(lines)} replies; {loader.name} {split} asks for {len(ids)}.",
@@ -251,7 +224,7 @@ def _with_corpus(
         indices = [index for index in indices if ids[index] in replies]
         rule = f"the {len(indices):,} of {len(ids):,} that the file answers"
     return Outputs(
-        system,
+        file.stem,
         [replies[ids[index]] for index in indices],
         [examples[index].reply.text for index in indices],
         data,
@@ -265,15 +238,15 @@ def _with_corpus(
 def _by_id(lines: Sequence[_Line], known: set[str]) -> dict[str, str]:
     replies: dict[str, str] = {}
     for line in lines:
-        name = line.id or ""
+        name = line["id"]
         if name not in known:
             raise InputError(
-                f"{line.position}: the corpus has no example {name!r}.",
+                f"{line['position']}: the corpus has no example {name!r}.",
                 "An id is the conversation's, # and the number of turns before the reply: hit:1_conv:2#3.",
             )
         if name in replies:
-            raise InputError(f"{line.position}: a second reply to {name!r}.", "Give one for each id.")
-        replies[name] = line.reply
+            raise InputError(f"{line['position']}: a second reply to {name!r}.", "Give one for each id.")
+        replies[name] = line["reply"]
     return replies
 
 
@@ -289,14 +262,13 @@ def _lines(file: Path) -> Iterator[_Line]:
             raise InputError(
                 f"{position} is not JSON.", "Give MoEL's or MIME's released file, or one JSON object a line."
             ) from None
-        fields = ("reply", "reference", "id")
-        values = {name: data.get(name) for name in fields} if isinstance(data, dict) else {}
-        reply = values.get("reply")
-        if not isinstance(reply, str) or not reply.strip():
+        fields = data.items() if isinstance(data, dict) else ()
+        values = {name: value for name, value in fields if name in ("reply", "reference", "id") and value}
+        if not isinstance(values.get("reply"), str) or not values["reply"].strip():
             raise InputError(f"{position} has no reply.", 'Give each line as {"reply": "…"}, and not empty.')
-        if any(value is not None and not isinstance(value, str) for value in values.values()):
+        if not all(isinstance(value, str) for value in values.values()):
             raise InputError(f"{position}: reference and id must be texts.", "Put them in quotation marks.")
-        yield _Line(position, reply, values["reference"], values["id"])
+        yield values | {"position": position}
     if report.skipped:
         raise InputError(f"{file.name}: {report.lines()[0]}.", "Save the file as UTF-8.")
 
@@ -305,7 +277,7 @@ def _all_have(lines: Sequence[_Line], column: str, file: Path) -> bool:
     """Whether every line has a reference or an id; some with and some without is an error."""
     if not lines:
         raise InputError(f"{file.name} is empty.", 'Give each line as {"reply": "…"}.')
-    without = [line.position for line in lines if not getattr(line, column)]
+    without = [line["position"] for line in lines if column not in line]
     if without and len(without) < len(lines):
         raise InputError(
             f"{without[0]} has no {column}, other lines have.", "Give it in all lines or in none."

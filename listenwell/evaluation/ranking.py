@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from shutil import copytree
 
@@ -23,13 +24,9 @@ RANKING = "ranking"
 
 
 def evaluate_rankers(scorers: Sequence[Scorer], system: str, pools: Pools, folder: Path) -> Result:
-    """One result: the mean over rankers that differ by their seed alone.
+    """One result, `system`: the mean over rankers that differ by their seed alone.
 
-    Args:
-        scorers: of one recipe.
-        system: the name of the row, such as "CoBERT".
-        pools: the shuffled pools; unshuffled ones are measured too where no number of pools is given.
-        folder: where scores are kept.
+    Unshuffled pools are measured too, unless only a number of pools is used. Scores are kept in the folder.
     """
     _check_recipe(scorers)
     rows = []
@@ -52,7 +49,7 @@ def evaluate_rankers(scorers: Sequence[Scorer], system: str, pools: Pools, folde
         data=hash_files(pools.files()),
         units=units(tuple(spreads)),
         conditions=tuple(_conditions(scorers, pools, count).items()),
-        checkpoint=checkpoint_keys([scorer.key for scorer in scorers]),
+        checkpoint=sha256("\n".join(scorer.key for scorer in scorers).encode()).hexdigest(),
         **environment(),  # type: ignore[arg-type]
     )
 
@@ -88,13 +85,6 @@ def fit_ensemble(members: Sequence[Path], pools: Pools, folder: Path, out: Path)
     return Ensemble(scorers, [float(weight) for weight in weights])
 
 
-def checkpoint_keys(keys: Sequence[str]) -> str:
-    """One hash for several checkpoints."""
-    from hashlib import sha256
-
-    return sha256("\n".join(keys).encode()).hexdigest()
-
-
 def _check_recipe(scorers: Sequence[Scorer]) -> None:
     """Only models that differ by their seed have a mean; one model twice has no spread."""
     kinds = [_kind(scorer) for scorer in scorers]
@@ -114,12 +104,7 @@ def _kind(scorer: Scorer) -> str:
 
 
 def _check_target(out: Path, members: Sequence[Path]) -> None:
-    """Refuse a folder that is or lies in a member, or that holds anything but an older ensemble.
-
-    Args:
-        out: the folder to write.
-        members: their folders, resolved.
-    """
+    """Refuse a folder that is or lies in a member, or that holds anything but an older ensemble."""
     if any(out.resolve().is_relative_to(member) for member in members):
         raise InputError(f"{out} is a member, or inside of one.", "Name another folder.")
     if not out.exists():
@@ -139,9 +124,8 @@ def _conditions(scorers: Sequence[Scorer], pools: Pools, count: int) -> dict[str
     }
     if pools.most is not None:
         conditions["sample"] = f"the first {count} pools" if count > 1 else "the first pool"
-    for scorer in scorers[:1]:
-        if isinstance(scorer, Ensemble):
-            conditions["members"] = ", ".join(member.name for member in scorer.scorers)
-            weights = np.array([member.weights for member in scorers if isinstance(member, Ensemble)])
-            conditions["weights, mean"] = ", ".join(f"{value:.4g}" for value in weights.mean(axis=0))
+    if ensembles := [scorer for scorer in scorers if isinstance(scorer, Ensemble)]:
+        conditions["members"] = ", ".join(member.name for member in ensembles[0].scorers)
+        weights = np.mean([ensemble.weights for ensemble in ensembles], axis=0)
+        conditions["weights, mean"] = ", ".join(f"{value:.4g}" for value in weights)
     return conditions

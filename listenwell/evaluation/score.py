@@ -1,31 +1,54 @@
-"""Score replies: every reply metric over the outputs of a system, as one result."""
+"""Score the outputs of a system: every reply metric, empathy, and plan adherence.
+
+Empathy is the mean level of emotional reaction, interpretation and exploration (EPITOME, Sharma et al. 2020:
+0, 1, 2) that our annotators predict, not what a person feels: generic phrases can raise it, so it is reported
+beside the rates of stock phrases and of distinct replies.
+
+Plan adherence (realization in CoMAE, Zheng et al. 2021, Table 5) is the share of replies that the annotators
+label with the factors of their plan. The paper takes plans that the model sampled; ours are those of the
+human replies ("gold") or the generator's own ("predicted"), and the row says which.
+"""
 
 import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from listenwell import metrics
+from listenwell.annotators.replies import REPLY_HEADS
+from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.embedder import Embedder
-from listenwell.evaluation.empathy import ReplyAnnotator, empathy_conditions, measure_empathy
 from listenwell.evaluation.outputs import Outputs
-from listenwell.evaluation.plan_adherence import RULE, TASK, measure_plan_adherence
 from listenwell.evaluation.request import result_of
+from listenwell.labels import MECHANISMS
+from listenwell.metrics.checks import check_pairs
+from listenwell.reranking.self_disclosure.unsupported import invented_rate
 from listenwell.results.metric_registry import SAMPLE
 from listenwell.results.store import Result
 
+if TYPE_CHECKING:
+    from listenwell.annotators.annotator import Annotator
+
+TASK = "realization"
+_FACTORS = {"cm_realized": "mechanisms", "da_realized": "act", "em_realized": "tone"}
+RULE = (
+    "share of replies in which our annotators read the factor they were planned with; CM: all three "
+    "mechanisms alike"
+)
 REPLIES, ABLATIONS = "replies", "ablations"
 DRAWS = 20
 """Sets of SAMPLE replies over which the diversity of a larger set is averaged."""
+LEVELS = ("er_level", "ip_level", "ex_level")
+"""The names of the mean levels, in the order of `labels.MECHANISMS`."""
 
 
 def score_replies(
     outputs: Outputs,
     embedder: Embedder,
     seed: int | None = None,
-    annotator: ReplyAnnotator | None = None,
+    annotator: "Annotator | None" = None,
     table: str | None = None,
 ) -> Result:
     """Every reply metric over the outputs of a system.
@@ -35,19 +58,20 @@ def score_replies(
         embedder: the encoder of the embedding metrics.
         seed: of the sample, None where all replies were taken; a run's own seed takes precedence.
         annotator: labels the empathy of replies whose contexts are known.
-        table: the table of the row, where it is not the usual one.
+        table: of the row, where it is not the usual one.
     """
     measured = reply_metrics(outputs.replies, outputs.references, embedder) | outputs.metrics
     conditions = metric_conditions(embedder) | outputs.conditions
     if annotator and outputs.contexts:
         measured |= measure_empathy(outputs.contexts, outputs.replies, annotator)
-        conditions |= empathy_conditions(annotator)
+        labels = f"our annotators, key {annotator.key[:12]}, from the turn before and the reply"
+        conditions["empathy read by"] = labels
     is_ablation = outputs.conditions.get("switched off", "nothing") != "nothing"
     task = table or (ABLATIONS if is_ablation else REPLIES)
     return result_of(task, measured, conditions, _about(outputs, seed))
 
 
-def score_plan_adherence(outputs: Outputs, annotator: ReplyAnnotator, table: str | None = None) -> Result:
+def score_plan_adherence(outputs: Outputs, annotator: "Annotator", table: str | None = None) -> Result:
     """How many replies of a run carry out their plan (CoMAE's Table 5)."""
     planned = [
         (plan, context, reply)
@@ -59,7 +83,7 @@ def score_plan_adherence(outputs: Outputs, annotator: ReplyAnnotator, table: str
             f"The replies of {outputs.system} have no plans.", "Name those of a generator that plans."
         )
     plans, contexts, replies = (list(column) for column in zip(*planned, strict=True))
-    measured = measure_plan_adherence(plans, contexts, replies, annotator)
+    measured = agreement(plans, annotate_replies(contexts, replies, annotator))
     conditions = outputs.conditions | {"plan adherence": RULE, "annotators": f"key {annotator.key[:12]}"}
     return result_of(table or TASK, measured, conditions, _about(outputs) | {"count": len(planned)})
 
@@ -77,13 +101,7 @@ def _about(outputs: Outputs, seed: int | None = None) -> dict[str, Any]:
 
 
 def reply_metrics(replies: Sequence[str], references: Sequence[str], embedder: Embedder) -> dict[str, float]:
-    """Every reply metric, by the names of the metric registry.
-
-    Args:
-        replies: of the system.
-        references: the human replies, in the same order.
-        embedder: the encoder of the embedding metrics.
-    """
+    """Every reply metric, by the names of the metric registry."""
     overlap = metrics.bleu(replies, references)
     hypothesis_vectors, reference_vectors = embedder.embed(replies), embedder.embed(references)
     return {
@@ -146,3 +164,70 @@ def _diversity_of_samples(replies: Sequence[str]) -> dict[str, float]:
         for _ in range(DRAWS)
     ]
     return {f"{name}_of_{SAMPLE}": float(np.mean([draw[name] for draw in draws])) for name in draws[0]}
+
+
+def load_annotator(*heads: str) -> "Annotator":
+    """The shipped annotators with these heads; by default the three mechanisms."""
+    from listenwell.annotators.annotator import Annotator
+
+    return Annotator.load(heads=heads or MECHANISMS.labels)
+
+
+def annotate_replies(
+    contexts: Sequence[Dialogue],
+    replies: Sequence[str],
+    annotator: "Annotator",
+    normalize: bool = False,
+) -> list[Factors]:
+    """The factors of each reply, given the turn it answers; labels that the context has are not used.
+
+    Only the mechanisms depend on that turn (EPITOME's pairs); act and tone from the reply alone. Normalized
+    (`metrics.normalized`), tokenized files in lower case are treated as ordinary text is.
+    """
+    check_pairs(contexts, replies, "contexts and replies")
+    turns = [(context.turns[-1].text, reply) for context, reply in zip(contexts, replies, strict=True)]
+    if normalize:
+        turns = [(metrics.normalized(a) or a, metrics.normalized(b) or b) for a, b in turns]
+    pairs = [Dialogue((Turn(SPEAKER, before), Turn(LISTENER, reply))) for before, reply in turns]
+    return [dialogue.turns[-1].factors or Factors() for dialogue in annotator.annotate_all(pairs)]
+
+
+def measure_empathy(
+    contexts: Sequence[Dialogue], replies: Sequence[str], annotator: "Annotator"
+) -> dict[str, float]:
+    """The mean level of each mechanism; the share of unsupported self-disclosure, in percent."""
+    labelled = annotate_replies(contexts, replies, annotator, normalize=True)
+    levels = [factors.levels or (0, 0, 0) for factors in labelled]
+    means = {name: sum(level[column] for level in levels) / len(levels) for column, name in enumerate(LEVELS)}
+    personas = [context.persona_of(context.listener) for context in contexts]
+    lines = [persona.lines if persona else () for persona in personas]
+    return means | {"invented_life": invented_rate(replies, lines if any(lines) else None)}
+
+
+def agreement(plans: Sequence[Factors], labelled: Sequence[Factors]) -> dict[str, float]:
+    """Equal factors in percent, over the replies whose plan decides them; `labelled` are the replies' own."""
+    measured: dict[str, float] = {}
+    decided: list[str] = []
+    for name, factor in _FACTORS.items():
+        pairs = [
+            (planned, getattr(reply, factor))
+            for plan, reply in zip(plans, labelled, strict=True)
+            if (planned := getattr(plan, factor)) is not None
+        ]
+        if not pairs:
+            continue
+        if any(shown is None for _, shown in pairs):
+            raise InputError(
+                f"The {factor} of a reply was not predicted.", f"Load the heads {', '.join(REPLY_HEADS)}."
+            )
+        decided.append(factor)
+        measured[name] = metrics.realization([planned for planned, _ in pairs], [shown for _, shown in pairs])
+    if not measured:
+        raise InputError("No reply has a plan.", "Name replies of a generator that plans.")
+    if len(decided) > 1:
+        complete = [
+            all(getattr(plan, factor) in (None, getattr(reply, factor)) for factor in decided)
+            for plan, reply in zip(plans, labelled, strict=True)
+        ]
+        measured["all_realized"] = 100 * sum(complete) / len(complete)
+    return measured

@@ -4,6 +4,7 @@ Metrics are means over the classifiers (one a seed), spreads their standard devi
 calibrated; the calibration error without calibration is measured too.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from listenwell import metrics
 from listenwell.annotators.config import KIND as CLASSIFIER
+from listenwell.annotators.config import probabilities as head_probabilities
 from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.fasttext import KIND as FASTTEXT
 from listenwell.annotators.fasttext import FastTextClassifier
@@ -25,9 +27,8 @@ from listenwell.annotators.views import encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.corpora.sampling import Sampling
 from listenwell.errors import InputError, unknown_name
-from listenwell.evaluation.answers import Answers, measure, most_confused
 from listenwell.files import hash_files
-from listenwell.labels import EMOTIONS
+from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
 from listenwell.progress import progress
 from listenwell.recipe import read_recipe
 from listenwell.results.metric_registry import units
@@ -37,6 +38,21 @@ from listenwell.training.recipe import TrainRecipe
 from listenwell.training.task_configs import ClassifierTaskConfig
 
 TASK = "understanding"
+
+
+@dataclass(frozen=True)
+class Answers:
+    """One head's predictions for some texts."""
+
+    head: str
+    logits: np.ndarray  # (n, labels)
+    truth: np.ndarray  # (n, labels), 1 at the true ones
+    temperature: float
+
+    @property
+    def probabilities(self) -> np.ndarray:
+        """Calibrated probabilities: (n, labels)."""
+        return head_probabilities(self.logits, self.head, self.temperature)
 
 
 @dataclass(frozen=True)
@@ -58,16 +74,9 @@ class Scope:
 
 
 def evaluate_classifiers(folders: Sequence[Path], scope: Scope, system: str) -> list[Result]:
-    """A result for each question that the classifiers have a head for.
-
-    Args:
-        folders: checkpoints of classifiers with the same heads, one a seed.
-        scope: which split, texts and heads.
-        system: the name of the rows.
-    """
-    for name in scope.heads:
-        if name not in HEADS:
-            raise unknown_name("head", name, HEADS)
+    """A result for each question that the classifiers (one a seed) have a head for; `system` names rows."""
+    if unknown := [name for name in scope.heads if name not in HEADS]:
+        raise unknown_name("head", unknown[0], HEADS)
     if not folders:
         raise InputError("No annotators were named.", "Name a folder that `listenwell train` made.")
     by_question: dict[str, list[Measured]] = {}
@@ -219,7 +228,11 @@ def _adjusted(
 
 def _drawn(source: str, scope: Scope) -> tuple[list[Labelled], str]:
     """The sampled texts of a source, and the sampling rule in words."""
-    texts = _labelled(source, scope.split)
+    if source == BY_HAND.source:
+        acts = SOURCES["acts"]
+        texts = [labelled for item in acts.reader().read("manual") for labelled in acts.views(item)]
+    else:
+        texts = list(SOURCES[source].read(scope.split))
     drawn = [item for _, item in scope.sampling.draw(texts)]
     return drawn, scope.sampling.describe(len(texts), len(drawn))
 
@@ -230,13 +243,6 @@ def _conditions(question: Question, answers: Answers, sample: str) -> dict[str, 
     if confused := most_confused(answers):
         conditions["most confused by the first seed"] = confused
     return conditions
-
-
-def _labelled(source: str, split: str) -> list[Labelled]:
-    if source != BY_HAND.source:
-        return list(SOURCES[source].read(split))
-    acts = SOURCES["acts"]
-    return [labelled for item in acts.reader().read("manual") for labelled in acts.views(item)]
 
 
 def _rationales(
@@ -290,3 +296,54 @@ def _result(question: Question, seeds: Sequence[Measured], split: str, about: Ma
         units=units(tuple(over)),
         **about,
     )
+
+
+def most_confused(answers: Answers, count: int = 8) -> str:
+    """The pairs of true and predicted label that are confused most often, each with its number of texts."""
+    head = HEADS[answers.head]
+    if head.several or head.labels is LEVELS:
+        return ""
+    true, predicted = answers.truth.argmax(axis=1), answers.probabilities.argmax(axis=1)
+    pairs = Counter((int(a), int(b)) for a, b in zip(true, predicted, strict=True) if a != b)
+    ranked = sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))[:count]
+    return ", ".join(f"{head.labels[a]} as {head.labels[b]} {times}" for (a, b), times in ranked)
+
+
+def measure(answers: Answers) -> dict[str, float]:
+    """The metrics of one question, by the names of the metric registry."""
+    head, probabilities, truth = HEADS[answers.head], answers.probabilities, answers.truth
+    uncalibrated = head_probabilities(answers.logits, answers.head, 1.0)
+    right = truth if head.several else truth.argmax(axis=1)
+    calibration = {
+        name: metrics.expected_calibration_error(rows, right, several=head.several)
+        for name, rows in (("ece", probabilities), ("ece_uncalibrated", uncalibrated))
+    }
+    if head.several:
+        predicted = probabilities > GIVEN_FROM
+        exact = 100 * float((predicted == (truth > 0)).all(axis=1).mean())
+        return {"exact_match": exact, **metrics.label_set_metrics(truth > 0, predicted), **calibration}
+    names = head.labels.labels
+    scores = metrics.classification_metrics(
+        [names[i] for i in right], [names[i] for i in probabilities.argmax(axis=1)], names
+    )
+    if head.labels is LEVELS:  # weak and strong merged (CoMAE §4.2)
+        merged = metrics.classification_metrics(
+            ["no" if level == 0 else "yes" for level in right],
+            ["no" if probability >= 0.5 else "yes" for probability in probabilities[:, 0]],
+            ("no", "yes"),
+        )
+        names = ("accuracy", "macro_f1")
+        levels = {f"level_{name}": scores[name] for name in names}
+        return {name: merged[name] for name in names} | levels | calibration
+    if len(names) > 10:
+        scores["top_5_accuracy"] = metrics.top_k_accuracy(right, probabilities, 5)
+    if head.labels is EMOTIONS:
+        scores["group_accuracy"] = _group_accuracy(probabilities, right)
+    return scores | calibration
+
+
+def _group_accuracy(probabilities: np.ndarray, right: np.ndarray) -> float:
+    """Accuracy over the 16 groups; the probability of a group is the sum over its members."""
+    group = np.array([EMOTION_GROUPS.index(GROUP_OF_EMOTION[name]) for name in EMOTIONS])
+    predicted = (probabilities @ np.eye(len(EMOTION_GROUPS))[group]).argmax(axis=1)
+    return 100 * float((predicted == group[right]).mean())

@@ -5,10 +5,10 @@ Shares are in percent throughout, as the papers' tables print them. Not in perce
 """
 
 from listenwell.metrics.agreement import Level, fleiss_kappa, krippendorff_alpha
-from listenwell.metrics.calibration import expected_calibration_error
 from listenwell.metrics.classification import (
     accuracy,
     classification_metrics,
+    expected_calibration_error,
     label_set_metrics,
     realization,
     top_k_accuracy,
@@ -21,6 +21,7 @@ from listenwell.metrics.diversity import (
     mean_length,
     phrase_rate,
     stock_phrase_rate,
+    vader,
 )
 from listenwell.metrics.overlap import bleu, meteor, rouge_l, sacre_bleu
 from listenwell.metrics.perplexity import Perplexity, perplexity_of
@@ -33,7 +34,6 @@ from listenwell.metrics.ranking import (
     ranking_metrics,
     recall_at,
 )
-from listenwell.metrics.sentiment import vader
 from listenwell.metrics.significance import Difference, paired_bootstrap, sign_test
 from listenwell.metrics.similarity import greedy_matching, sentence_similarity
 from listenwell.words import expanded, normalized, words

@@ -1,8 +1,10 @@
-"""Checks of the input of every metric: it is not empty, and two lists pair up."""
+"""Checks of the input of every metric, and its optional libraries."""
 
 from collections.abc import Sized
+from importlib import import_module
+from typing import Any
 
-from listenwell.errors import InputError
+from listenwell.errors import InputError, MissingExtraError
 
 
 def check_some(items: Sized, what: str) -> None:
@@ -18,3 +20,11 @@ def check_pairs(first: Sized, second: Sized, what: str) -> None:
         raise InputError(
             f"The {what} do not pair up: {len(first)} and {len(second)}.", "Give one for each, in one order."
         )
+
+
+def library(module: str, package: str, purpose: str) -> Any:  # noqa: ANN401 - a module, mostly untyped
+    """Import a module of an optional package, or raise the error that holds the install command."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(package, "bench", purpose) from error

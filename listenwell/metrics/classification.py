@@ -1,4 +1,4 @@
-"""Accuracy, precision, recall, F1 and top-k of a classifier; realization of a plan.
+"""Accuracy, precision, recall, F1, top-k and calibration of a classifier; realization of a plan.
 
 All in percent, as CoMAE's Tables 1 and 5 print them.
 """
@@ -8,8 +8,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from listenwell.errors import InputError, unknown_name
-from listenwell.metrics.checks import check_pairs
-from listenwell.metrics.libraries import library
+from listenwell.metrics.checks import check_pairs, library
 from listenwell.metrics.ranking import rank_of_truth, recall_at
 
 
@@ -27,16 +26,15 @@ def classification_metrics(
     Macro is the plain mean over `labels`; weighted is by how often a label is the truth. A ratio without a
     denominator, such as the precision of a label that is never predicted, is 0: a label that occurs on
     neither side therefore pulls the macro mean down. Macro F1 is the mean of the labels' F1.
-
-    Args:
-        truth: the right label of each item.
-        predicted: the classifier's label of each item.
-        labels: all labels there are; anything else on either side is an error.
+    Any other label than `labels` is an error.
     """
-    _check_labels(truth, predicted, labels)
-    scores = library(
-        "sklearn.metrics", "scikit-learn", "Precision and recall"
-    ).precision_recall_fscore_support
+    check_pairs(truth, predicted, "labels")
+    if len(set(labels)) != len(labels):
+        raise InputError("A label stands twice in the list of labels.", "Give each label once.")
+    if unknown := [label for label in (*truth, *predicted) if label not in labels]:
+        raise unknown_name("label", unknown[0], labels)
+    sklearn = library("sklearn.metrics", "scikit-learn", "Precision and recall")
+    scores = sklearn.precision_recall_fscore_support
     metrics = {"accuracy": accuracy(truth, predicted)}
     for average in ("macro", "weighted"):
         averages = scores(list(truth), list(predicted), labels=list(labels), average=average, zero_division=0)
@@ -48,9 +46,7 @@ def classification_metrics(
 def label_set_metrics(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
     """Macro and micro F1 where an item can have several labels, in percent (by scikit-learn).
 
-    Args:
-        truth: (n, labels) of true and false.
-        predicted: the same, of the classifier.
+    Both arrays are (n, labels) of true and false.
     """
     f1 = library("sklearn.metrics", "scikit-learn", "F1 of label sets").f1_score
     return {
@@ -70,6 +66,33 @@ def top_k_accuracy(truth: np.ndarray, probabilities: np.ndarray, k: int) -> floa
     return recall_at(rank_of_truth(probabilities, truth), k)
 
 
+def expected_calibration_error(
+    probabilities: np.ndarray, truth: np.ndarray, bins: int = 15, several: bool = False
+) -> float:
+    """The mean gap between confidence and accuracy over bins of like confidence, in percent.
+
+    Guo et al. 2017, equation 3: Σ_b |B_b| / n · |accuracy(B_b) − confidence(B_b)|, with bins of equal width.
+
+    Args:
+        probabilities: (n, classes).
+        truth: (n,) class indices; with `several`, (n, classes) of 0 and 1.
+        bins: how many.
+        several: each label of each item counts by itself, its probability being the confidence that it
+            holds; otherwise only the likeliest label of an item counts.
+    """
+    check_pairs(probabilities, truth, "probabilities and truths")
+    if several:
+        confidence, right = probabilities.reshape(-1), truth.reshape(-1).astype(float)
+    else:
+        confidence = probabilities.max(axis=1)
+        right = (probabilities.argmax(axis=1) == truth).astype(float)
+    index = np.minimum((confidence * bins).astype(int), bins - 1)
+    size = np.bincount(index, minlength=bins)
+    gap = np.bincount(index, weights=right, minlength=bins) - np.bincount(index, confidence, minlength=bins)
+    used = size > 0
+    return 100 * float((size[used] * np.abs(gap[used] / size[used])).sum() / size.sum())
+
+
 def realization(planned: Sequence[str | Collection[str]], shown: Sequence[str | Collection[str]]) -> float:
     """The share of replies, in percent, that show the factor they were planned with (CoMAE §6.5, Table 5).
 
@@ -83,15 +106,5 @@ def realization(planned: Sequence[str | Collection[str]], shown: Sequence[str | 
     return 100 * sum(same) / len(planned)
 
 
-def _as_set(factor: str | Collection[str]) -> frozenset[str]:
-    return frozenset([factor] if isinstance(factor, str) else factor)
-
-
-def _check_labels(truth: Sequence[str], predicted: Sequence[str], labels: Sequence[str]) -> None:
-    check_pairs(truth, predicted, "labels")
-    known = set(labels)
-    if len(known) != len(labels):
-        raise InputError("A label stands twice in the list of labels.", "Give each label once.")
-    for label in (*truth, *predicted):
-        if label not in known:
-            raise unknown_name("label", label, labels)
+def _as_set(factor: str | Collection[str]) -> set[str]:
+    return {factor} if isinstance(factor, str) else set(factor)

@@ -1,12 +1,13 @@
-"""How varied replies are: Distinct-n, distinct replies, stock phrases, length.
+"""Replies by themselves: Distinct-n, distinct replies, stock phrases, length, sentiment (VADER).
 
-Overlap and perplexity reward the safe reply; these show its price.
+Overlap and perplexity reward the safe reply; diversity shows its price.
 """
 
+import math
 from collections.abc import Sequence
 
 from listenwell.errors import InputError
-from listenwell.metrics.checks import check_some
+from listenwell.metrics.checks import check_some, library
 from listenwell.words import expanded, ngrams, normalized, words
 
 STOCK_PHRASES = (
@@ -38,13 +39,8 @@ def distinct_n(texts: Sequence[str], n: int) -> float:
     check_some(texts, "replies")
     if n < 1:
         raise InputError(f"n is {n}.", "Give 1 or more.")
-    seen: set[tuple[str, ...]] = set()
-    total = 0
-    for text in texts:
-        for gram in ngrams(words(text), n):
-            seen.add(gram)
-            total += 1
-    return len(seen) / total if total else 0.0
+    grams = [gram for text in texts for gram in ngrams(words(text), n)]
+    return len(set(grams)) / max(1, len(grams))
 
 
 def distinct(texts: Sequence[str]) -> dict[str, float]:
@@ -81,6 +77,18 @@ def mean_length(texts: Sequence[str]) -> float:
     """Mean number of tokens of a reply by `words`, punctuation marks included."""
     check_some(texts, "replies")
     return sum(len(words(text)) for text in texts) / len(texts)
+
+
+def vader(texts: Sequence[str]) -> float:
+    """Mean compound score of VADER (Hutto & Gilbert 2014), from −1 (negative) to 1 (positive).
+
+    The texts go in as they are, since VADER reads capitals, exclamation marks and emoji. Its lexicon comes
+    with the package.
+    """
+    check_some(texts, "texts")
+    module = library("vaderSentiment.vaderSentiment", "vaderSentiment", "VADER")
+    analyzer = module.SentimentIntensityAnalyzer()
+    return math.fsum(analyzer.polarity_scores(text)["compound"] for text in texts) / len(texts)
 
 
 def _spelled_out(text: str) -> str:

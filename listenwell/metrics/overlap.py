@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 
-from listenwell.metrics.checks import check_pairs
-from listenwell.metrics.libraries import library
+from listenwell.metrics.checks import check_pairs, library
 from listenwell.words import normalized, words
 
 
@@ -44,7 +44,7 @@ def rouge_l(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """
     check_pairs(hypotheses, references, "replies and references")
     scorers = library("rouge_score.rouge_scorer", "rouge-score", "ROUGE-L")
-    scorer = scorers.RougeScorer(["rougeL"], tokenizer=_Words())
+    scorer = scorers.RougeScorer(["rougeL"], tokenizer=SimpleNamespace(tokenize=words))
     pairs = zip(hypotheses, references, strict=True)
     scores = [scorer.score(reference, reply)["rougeL"].fmeasure for reply, reference in pairs]
     return 100 * math.fsum(scores) / len(scores)
@@ -59,22 +59,9 @@ def meteor(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     """
     check_pairs(hypotheses, references, "replies and references")
     score = library("nltk.translate.meteor_score", "nltk", "METEOR").single_meteor_score
+    empty = SimpleNamespace(synsets=lambda word: ())
     scores = [
-        score(words(reference), words(reply), wordnet=_NoSynonyms())
+        score(words(reference), words(reply), wordnet=empty)
         for reply, reference in zip(hypotheses, references, strict=True)
     ]
     return 100 * math.fsum(scores) / len(scores)
-
-
-class _Words:
-    """Our tokens under the name that rouge-score looks for."""
-
-    def tokenize(self, text: str) -> list[str]:
-        return words(text)
-
-
-class _NoSynonyms:
-    """An empty WordNet."""
-
-    def synsets(self, word: str) -> tuple[()]:
-        return ()

@@ -7,10 +7,12 @@ Gao et al. 2020, The Pile, print bits by byte).
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from listenwell.errors import InputError
 from listenwell.metrics.checks import check_pairs
+
+_SUMS = ("nll", "tokens", "words", "bytes")
 
 
 @dataclass(frozen=True)
@@ -52,20 +54,13 @@ class Perplexity:
         return _mean(self.nll, self.bytes, "bytes") / math.log(2)
 
     def __add__(self, other: "Perplexity") -> "Perplexity":
-        if not isinstance(other, Perplexity):
-            return NotImplemented
         if self.tokenizer != other.tokenizer:
             raise InputError(
                 f"Perplexities of the tokenizers {self.tokenizer!r} and {other.tokenizer!r} cannot be added.",
                 "Measure both with one tokenizer.",
             )
-        return Perplexity(
-            self.nll + other.nll,
-            self.tokens + other.tokens,
-            self.words + other.words,
-            self.bytes + other.bytes,
-            self.tokenizer,
-        )
+        sums = {name: getattr(self, name) + getattr(other, name) for name in _SUMS}
+        return replace(self, **sums)
 
 
 def perplexity_of(

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from listenwell.errors import InputError
-from listenwell.metrics.checks import check_pairs
-from listenwell.metrics.libraries import library
+from listenwell.metrics.checks import check_pairs, library
 
 _DRAWS_AT_ONCE = 1 << 20
 
@@ -26,12 +25,7 @@ class Difference(NamedTuple):
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """The exact two-sided p of a sign test, by scipy; ties are left out (as in CoMAE's Table 3).
-
-    Args:
-        wins: pairs in which ours was preferred.
-        losses: pairs in which theirs was.
-    """
+    """The exact two-sided p of a sign test, by scipy; ties are left out (as in CoMAE's Table 3)."""
     if wins < 0 or losses < 0:
         raise InputError(f"{wins} wins and {losses} losses cannot be.", "Give counts of pairs.")
     if wins + losses == 0:
@@ -48,12 +42,6 @@ def paired_bootstrap(
     Items are drawn with replacement, both systems' values together. The interval holds the middle 95 % of
     the drawn differences; p is twice the share of draws on the rarer side of zero, draws at zero on both,
     and never below 2 / (samples + 1), as a finite number of draws cannot show less.
-
-    Args:
-        ours: one value for each item.
-        theirs: the other system's values, in the same order.
-        seed: of the draws.
-        samples: how many.
     """
     check_pairs(ours, theirs, "values of the two systems")
     if samples < 1:

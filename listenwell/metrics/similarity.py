@@ -15,22 +15,17 @@ def greedy_matching(hypotheses: Sequence[np.ndarray], references: Sequence[np.nd
     """Mean greedy matching score, from −1 to 1 (Rus & Lintean 2012, as in Liu et al. 2016).
 
     Each token takes the cosine of its nearest token on the other side; the means of both directions are
-    averaged. A zero vector has cosine 0 to all, and a side without tokens scores 0.
-
-    Args:
-        hypotheses: for each reply (tokens, dim).
-        references: for each reference (tokens, dim).
+    averaged. A zero vector has cosine 0 to all, and a side without tokens scores 0. Each text is an array
+    (tokens, dim).
     """
     check_pairs(hypotheses, references, "replies and references")
     return float(np.mean([_greedy(*pair) for pair in zip(hypotheses, references, strict=True)]))
 
 
 def sentence_similarity(hypotheses: np.ndarray, references: np.ndarray) -> float:
-    """Mean cosine of sentence embeddings, from −1 to 1 (MEED2's SES, Xie & Pu 2021); a zero vector has 0.
+    """Mean cosine of sentence embeddings (n, dim), from −1 to 1 (MEED2's SES, Xie & Pu 2021).
 
-    Args:
-        hypotheses: (n, dim).
-        references: (n, dim).
+    A zero vector has cosine 0.
     """
     hypotheses, references = np.asarray(hypotheses), np.asarray(references)
     check_pairs(hypotheses, references, "replies and references")

@@ -1,5 +1,5 @@
 """Result files: what a run measured, with which settings, and how to load them as a table."""
 
-from listenwell.results.table import load
+from listenwell.results.store import load
 
 __all__ = ["load"]

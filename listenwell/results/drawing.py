@@ -32,6 +32,13 @@ def need_matplotlib() -> None:
         raise MissingExtraError("matplotlib", "plots", "Drawing figures") from error
 
 
+def new_canvas(width: float, height: float) -> "Canvas":
+    """An empty figure, its size in inches; matplotlib is imported only here."""
+    from matplotlib.figure import Figure as Canvas
+
+    return Canvas(figsize=(width, height), layout="constrained")
+
+
 def save(canvas: "Canvas", folder: Path, name: str, mark: str | None = None) -> list[Path]:
     """Write a figure as SVG and PNG; returns the files. A mark is written into them."""
     files = []

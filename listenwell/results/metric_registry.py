@@ -1,5 +1,6 @@
-"""Every metric that result files hold, read from metrics.yaml: its heading, unit and rounding."""
+"""Every metric that result files hold (metrics.yaml), and the numbers that papers printed (published.csv)."""
 
+import csv
 from dataclasses import dataclass, replace
 from importlib.resources import files
 
@@ -7,8 +8,6 @@ import yaml
 
 SAMPLE = 500
 """Diversity falls as a set of replies grows, so it is also measured on samples of this size."""
-REPLY_GROUPS = ("overlap", "diversity", "sentiment")
-"""The groups measured on replies alone; "empathy" needs their contexts too."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,12 @@ _SHORT_UNITS = {
 }
 
 
+def _text(name: str) -> str:
+    return files("listenwell.results").joinpath(name).read_text(encoding="utf-8")
+
+
 def _read() -> tuple[dict[str, Metric], dict[str, str]]:
-    groups = yaml.safe_load(files("listenwell.results").joinpath("metrics.yaml").read_text(encoding="utf-8"))
+    groups = yaml.safe_load(_text("metrics.yaml"))
     metrics = {
         name: Metric(name, group=group, **fields)
         for group, table in groups.items()
@@ -83,3 +86,29 @@ def metric(name: str, unit: str = "") -> Metric:
 def units(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """The units of some metrics, as a result holds them."""
     return tuple((name, unit) for name in names if (unit := metric(name).unit))
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published number.
+
+    It stands beside ours only where system and metric are the same. CoMAE and CoBERT were measured on Reddit
+    (PEC), which cannot be downloaded: their numbers stand beside ours on other corpora without a difference.
+    """
+
+    task: str
+    system: str
+    metric: str
+    """A name of metrics.yaml; the value is in its unit."""
+    value: float
+    source: str
+    conditions: str
+    beside: str = ""
+    """Which of our rows it is compared with, where that has another name."""
+
+
+PUBLISHED: tuple[Published, ...] = tuple(
+    Published(value=float(row.pop("value")), **row)
+    for row in csv.DictReader(_text("published.csv").splitlines())
+)
+"""Every published number, in the order of the papers."""

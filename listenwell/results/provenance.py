@@ -22,20 +22,7 @@ CHANGED, SEVERAL, NONE, EDITED = KINDS = ("changed_tree", "several_commits", "no
 MARKS = dict(zip(KINDS, "¹²³⁴", strict=True))
 """The footnote mark of each kind of problem on the pages."""
 _OLD_SETTINGS = frozenset(
-    """
-    act and tone of the context|annotators|base|batches|body|chooser|chosen by|contexts|count|
-    crises|DA against CM → DA|DA against CM ‖ DA|decoding|dropout|EM against CM → EM|
-    EM against CM ‖ EM|EM against DA → EM|EM against DA ‖ EM|empathy read by|encoder|epochs|factors|
-    factors that are not given|foretold|gain|given|heads on this adapter|hits and accuracies|interval|
-    judge|labels|learned|learning rate|left out, since too long or without a factor|limit|
-    longest training sequence|made by|measured|members|model|model of the family|models|
-    most confused by the first seed|pace of the new embeddings|pairs|part|parts|patterns|
-    places filled|plans|pool|preferred|probabilities|ranker|rated replies|raters|ratings of a reply|
-    reads|realized|reasons|reference|replies|sacreBLEU|sample|scale|seeds|settings|several labels|
-    sheets|split|steps|stock phrases|switched off|targets|teachers|thresholds|tokenizer|tuning|
-    unit|variety of 500|voice|weight of the factors' losses|weights, mean|words|written|
-    wrong replies in training
-    """.replace("\n    ", "").split("|")
+    yaml.safe_load(Path(__file__).with_name("old_settings.yaml").read_text(encoding="utf-8"))
 )
 """The settings that the code wrote before results had a digest."""
 

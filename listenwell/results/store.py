@@ -4,6 +4,7 @@ Every number in the docs comes from a result file written here.
 """
 
 import hashlib
+import importlib.util
 import json
 import os
 import platform
@@ -16,23 +17,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from listenwell.errors import InputError
 from listenwell.files import slug, written_whole
 from listenwell.serialization import Json, Record, indented, pairs
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "listenwell",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "scikit-learn",
-    "peft",
-    "numpy",
-    "sacrebleu",
-    "rouge-score",
-    "nltk",
-    "vaderSentiment",
+    *("listenwell", "torch", "transformers", "tokenizers", "scikit-learn", "peft", "numpy"),
+    *("sacrebleu", "rouge-score", "nltk", "vaderSentiment"),
 )
 COMMIT = "LISTENWELL_COMMIT"
 """The environment variable that names the commit on a machine without git."""
@@ -87,11 +84,10 @@ class Result(Record):
     """When it was measured, in UTC."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "metrics", pairs("metrics", self.metrics, float))
-        object.__setattr__(self, "spreads", pairs("spreads", self.spreads, float))
-        object.__setattr__(self, "units", pairs("units", self.units, str))
-        object.__setattr__(self, "conditions", pairs("conditions", self.conditions, str))
-        object.__setattr__(self, "versions", pairs("versions", self.versions, str))
+        for name in ("metrics", "spreads"):
+            object.__setattr__(self, name, pairs(name, getattr(self, name), float))
+        for name in ("units", "conditions", "versions"):
+            object.__setattr__(self, name, pairs(name, getattr(self, name), str))
 
     def metric(self, name: str) -> float | None:
         """A metric's value, if it was measured."""
@@ -151,6 +147,58 @@ def read_results(folder: Path) -> list[Result]:
     )
 
 
+def load(folder: str | Path | None = None) -> "pd.DataFrame | list[dict[str, Any]]":
+    """Every result of a folder as a table, one row for each metric value.
+
+    The columns are those of `results/README.md`: task, system, source ("ours", "baseline" or "people"),
+    corpus, split, metric, value, spread, unit, count, seed, settings (a mapping), data, checkpoint, commit,
+    command, machine, time.
+
+    Args:
+        folder: the results folder; by default `results` here, else that of the source checkout.
+
+    Returns:
+        A pandas DataFrame where pandas is installed (`pip install "listenwell[bench]"`), otherwise a list of
+        dicts with the same keys.
+    """
+    if folder is None:
+        here = Path("results")
+        folder = here if here.is_dir() else ROOT / "results"
+    rows = [row for result in read_results(Path(folder)) for row in _metric_rows(result)]
+    if importlib.util.find_spec("pandas") is None:
+        return rows
+    import pandas as pd
+
+    return pd.DataFrame(rows)
+
+
+def _metric_rows(result: Result) -> list[dict[str, Any]]:
+    spreads, units = dict(result.spreads), dict(result.units)
+    return [
+        {
+            "task": result.task,
+            "system": result.system,
+            "source": source(result),
+            "corpus": result.corpus,
+            "split": result.split,
+            "metric": name,
+            "value": value,
+            "spread": spreads.get(name),
+            "unit": units.get(name, ""),
+            "count": result.count,
+            "seed": result.seed,
+            "settings": dict(result.conditions),
+            "data": result.data,
+            "checkpoint": result.checkpoint or None,
+            "commit": result.commit,
+            "command": result.command,
+            "machine": result.machine,
+            "time": result.time,
+        }
+        for name, value in result.metrics
+    ]
+
+
 def source(result: Result) -> str:
     """Whose replies or predictions a row holds: "ours", "baseline" or "people"."""
     # The reply filter has no model of its own: its rows of our generators are known by their names.
@@ -195,53 +243,33 @@ def _commit() -> str:
     Without git or outside of a repository, as on a GPU host, it is the value of the environment variable
     LISTENWELL_COMMIT (the output of `git describe --always --dirty` where the files came from), or empty.
     """
-    return _described() or os.environ.get(COMMIT, "").strip()
-
-
-def _described() -> str:
-    """The output of `git describe`; empty without git or outside of a repository."""
-    root = Path(__file__).resolve().parents[2]
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        run = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=10, check=False)
+        described = run.stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return run.stdout.strip()
+        described = ""
+    return described or os.environ.get(COMMIT, "").strip()
 
 
 def _machine() -> str:
     """What kind of machine it was, without its name."""
-    cores = f"{platform.machine()}, {_cores()} cores"
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = f"{platform.machine()}, {count} cores"
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         return f"{torch.cuda.get_device_name()}, {cores}"
     return cores
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _command(arguments: list[str]) -> str:
     """The command line as a user would type it: without paths of this machine, quoted for a shell."""
-    program = _program(arguments[0]) if arguments else "listenwell"
-    return shlex.join([*program.split(), *map(_without_folder, arguments[1:])])
-
-
-def _program(file: str) -> str:
-    """How a file of the package is run; `listenwell` for any other."""
-    root = Path(__file__).parents[2]
-    path = Path(file).resolve()
-    if path.suffix != ".py" or not path.is_relative_to(root / "listenwell"):
-        return "listenwell"
-    parts = path.relative_to(root).with_suffix("").parts
-    return f"python -m {'.'.join(parts[:-1] if parts[-1] == '__main__' else parts)}"
+    file = Path(arguments[0] if arguments else "").resolve()
+    program = ["listenwell"]
+    if file.suffix == ".py" and file.is_relative_to(ROOT / "listenwell"):
+        module = ".".join(file.relative_to(ROOT).with_suffix("").parts)
+        program = ["python", "-m", module.removesuffix(".__main__")]
+    return shlex.join([*program, *map(_without_folder, arguments[1:])])
 
 
 def _without_folder(argument: str) -> str:

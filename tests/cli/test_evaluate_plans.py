@@ -23,7 +23,7 @@ def call(monkeypatch, tmp_path):
     monkeypatch.setenv("LISTENWELL_DATA", str(SAMPLES))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("listenwell.evaluation.systems.System", FakeSystem)
-    monkeypatch.setattr("listenwell.evaluation.empathy.load_annotator", lambda *heads: FakeAnnotator())
+    monkeypatch.setattr("listenwell.evaluation.score.load_annotator", lambda *heads: FakeAnnotator())
     annotate(CORPORA.load(ED)(SAMPLES / ED), "train", tmp_path / "annotated" / ED)
 
     def run(*arguments):
@@ -46,11 +46,11 @@ def evaluate(call):
 def test_perplexity_has_a_row_for_each_kind_of_factors(evaluate):
     common = ("--annotated", "annotated", "--limit", "3", "--seed", "2", "--out", "out")
     evaluate("perplexity", "fake", "--factors", "gold", "--factors", "marginal", *common, "--keep", "results")
-    result = read_result(Path("results/perplexity-fake-gold-factors.json"))
+    result = read_result(Path("results/perplexity/fake-gold-factors.json"))
     assert result.metric("perplexity_by_token") == pytest.approx(2.718282)
     assert (result.count, result.seed) == (3, 2)
     assert result.command.startswith("listenwell evaluate perplexity fake --factors gold")
-    assert Path("out/perplexity-fake-factors-summed-over.json").is_file()
+    assert Path("out/perplexity/fake-factors-summed-over.json").is_file()
     evaluate("perplexity", "fake", "--factors", "none")
     assert Path("runs/evaluate/fake-none-perplexity-empathetic_dialogues-train/result.json").is_file()
 
@@ -62,7 +62,7 @@ def test_factor_prediction_and_the_other_of_a_pair(evaluate):
     assert "DA Hits@1" in done.stdout
     pair = ("plans", "one/planning.jsonl", "--against", "two/planning.jsonl")
     evaluate(*pair, "--keep", "results")
-    result = read_result(Path("results/planning-cm-to-da.json"))
+    result = read_result(Path("results/factor_prediction/cm-to-da.json"))
     assert "CM ‖ DA" in dict(result.conditions)["given"]
 
 
@@ -77,7 +77,7 @@ def test_replies_under_gold_factors_and_then_their_plan_adherence(evaluate, tiny
     lines = Path("gold/replies.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["plan"]["act"] == "questioning"
     evaluate("plans", "gold/replies.jsonl", "--keep", "results")
-    plan_adherence = read_result(Path("results/realization-fake-gold-factors.json"))
+    plan_adherence = read_result(Path("results/plan_adherence/fake-gold-factors.json"))
     assert plan_adherence.metric("da_realized") == 0 and plan_adherence.count == len(lines)
 
 
@@ -85,13 +85,13 @@ def test_a_listener_with_parts_switched_off_is_a_row_of_ablations(evaluate, monk
     monkeypatch.setattr(FakeSystem, "listener", lambda self: Listener(FakeGenerator(), plan=FakeGenerator()))
     off = ("--without", "reward", "--without", "brevity")
     evaluate("replies", "fake", *off, "--keep", "results", "--encoder", tiny_encoder)
-    result = read_result(Path("results/ablations-fake-without-reward-brevity.json"))
+    result = read_result(Path("results/ablations/fake-without-reward-brevity.json"))
     assert (result.task, result.system) == ("ablations", "fake without reward, brevity")
     assert dict(result.conditions)["switched off"] == "reward, brevity"
     folder = Path("runs/evaluate/fake-without-reward-brevity-empathetic_dialogues-train")
     assert "plan" in json.loads((folder / "replies.jsonl").read_text().splitlines()[0])
     evaluate("replies", "fake", "--keep", "results", "--encoder", tiny_encoder)
-    whole = read_result(Path("results/replies-fake.json"))
+    whole = read_result(Path("results/replies/fake.json"))
     assert whole.task == "replies" and whole.metric("perplexity_by_token") is None
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
-from listenwell.evaluation.answers import Answers, measure, most_confused
+from listenwell.evaluation.understanding import Answers, measure, most_confused
 from listenwell.results.metric_registry import METRICS
 
 

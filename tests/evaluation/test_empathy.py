@@ -1,7 +1,7 @@
 import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Persona, Turn
-from listenwell.evaluation.empathy import empathy_conditions, load_annotator, measure_empathy
+from listenwell.evaluation.score import load_annotator, measure_empathy
 from tests.evaluation.fake_generator import FakeAnnotator
 
 CONTEXT = Dialogue((Turn("speaker", "I didn't get the job."),))
@@ -35,10 +35,6 @@ def test_files_that_are_taken_apart_are_read_as_ordinary_text_is():
     taken_apart = Dialogue((Turn("speaker", "i did n't get the job ."),))
     measure_empathy([CONTEXT, taken_apart], ["How sad!", "how sad !"], annotator)
     assert annotator.seen == [("i didn't get the job .", "how sad !")] * 2
-
-
-def test_the_annotator_is_named():
-    assert "0123456789ab," in empathy_conditions(FakeAnnotator())["empathy read by"]
 
 
 def test_the_shipped_annotators_recognize_warmth_and_questions():

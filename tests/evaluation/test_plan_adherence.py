@@ -2,7 +2,7 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.evaluation.plan_adherence import agreement, measure_plan_adherence
+from listenwell.evaluation.score import agreement, annotate_replies
 from tests.evaluation.fake_generator import FakeAnnotator
 
 ER, EX = "emotional_reaction", "exploration"
@@ -52,8 +52,8 @@ def test_replies_are_labelled_with_the_turn_they_answer_and_nothing_known():
     annotator = FakeAnnotator({"a": LABELLED[0], "b": LABELLED[1]})
     known = Turn("speaker", "post", Factors(act="wishing"))
     contexts = [Dialogue((Turn("listener", "before"), known)), Dialogue((Turn("speaker", "other"),))]
-    measured = measure_plan_adherence(PLANS[:2], contexts, ["a", "b"], annotator)
+    measured = agreement(PLANS[:2], annotate_replies(contexts, ["a", "b"], annotator))
     assert measured == {"cm_realized": 50, "da_realized": 100, "em_realized": 50, "all_realized": 50}
     assert annotator.seen == [("post", "a"), ("other", "b")]
     with pytest.raises(InputError, match="do not pair up"):
-        measure_plan_adherence(PLANS[:2], contexts, ["a"], annotator)
+        annotate_replies(contexts, ["a"], annotator)

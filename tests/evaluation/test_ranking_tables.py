@@ -1,7 +1,6 @@
 from listenwell.evaluation.report.tables import figure_grids, gap_grid
 from listenwell.results.markdown import Grid
-from listenwell.results.metric_registry import GROUPS, METRICS, metric, units
-from listenwell.results.published import PUBLISHED, Published
+from listenwell.results.metric_registry import GROUPS, METRICS, PUBLISHED, Published, metric, units
 from listenwell.results.store import Result, natural_order
 
 

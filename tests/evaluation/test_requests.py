@@ -23,7 +23,7 @@ from listenwell.evaluation.factor_prediction import (
     read_predictions,
 )
 from listenwell.evaluation.generate import generate, generator_answer
-from listenwell.evaluation.outputs import is_run, load_run
+from listenwell.evaluation.outputs import load_run
 from listenwell.evaluation.perplexity import evaluate_perplexity, perplexity_under, save_perplexity
 from listenwell.evaluation.request import EvaluationRequest, EvaluationSplit, reply_seed
 from listenwell.evaluation.score import score_plan_adherence, score_replies
@@ -157,7 +157,10 @@ def test_planning_is_one_row_and_keeps_predictions(fake_request, tmp_path):
     (fake_request.out / file_name(first)).unlink()
     with pytest.raises(InputError, match="no result of planning"):
         compare_pair(beside.out / "planning.jsonl", fake_request.out / "planning.jsonl")
-    assert {file_name(first), file_name(second)} == {"planning-cm-to-da.json", "planning-cm-and-da.json"}
+    assert {file_name(first), file_name(second)} == {
+        "factor_prediction/cm-to-da.json",
+        "factor_prediction/cm-and-da.json",
+    }
 
 
 def test_forced_plans_are_carried_out_and_kept(fake_request, reader):
@@ -167,7 +170,7 @@ def test_forced_plans_are_carried_out_and_kept(fake_request, reader):
     assert all(line["reply"].startswith("questioning ") for line in lines)
     assert all(Factors.from_dict(line["plan"]) == PLAN for line in lines)
     run = json.loads((fake_request.out / "run.json").read_text())
-    assert run["system"] == "fake, gold factors" and run["corpus"] == ED and is_run(file)
+    assert run["system"] == "fake, gold factors" and run["corpus"] == ED
     assert json.loads((fake_request.out / "made.json").read_text())["command"]
     with pytest.raises(InputError, match="other settings"):
         generate(replace(fake_request, factors="predicted"))
@@ -299,7 +302,6 @@ def test_plan_adherence_is_measured_from_the_replies_of_a_run(fake_request, read
 def test_a_run_that_was_stopped_says_so(fake_request, reader):
     file = generate(fake_request)
     file.unlink()
-    assert is_run(file)
     with pytest.raises(InputError, match=r"is not finished.*it continues"):
         load_run(file, reader)
 

@@ -22,8 +22,7 @@ from listenwell.evaluation.report.tables import figure_grids, gap_grid
 from listenwell.evaluation.understanding import BY_HAND, Scope, evaluate_classifiers
 from listenwell.labels import MECHANISMS
 from listenwell.recipe import read_recipe
-from listenwell.results.metric_registry import METRICS
-from listenwell.results.published import PUBLISHED
+from listenwell.results.metric_registry import METRICS, PUBLISHED
 from listenwell.results.store import read_result, read_results
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.run import train

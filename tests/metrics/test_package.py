@@ -23,7 +23,7 @@ def test_importing_the_metrics_loads_no_heavy_library():
 def test_every_metric_is_at_hand_and_described():
     found = set()
     for module in pkgutil.iter_modules(metrics.__path__):
-        if module.name not in {"checks", "libraries"}:
+        if module.name not in {"checks"}:
             names = vars(import_module(f"{metrics.__name__}.{module.name}"))
             found |= {
                 name

@@ -5,12 +5,12 @@ matplotlib is imported only when something is drawn.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from listenwell.evaluation.report.names import display_name
-from listenwell.results.drawing import BLUE, GREEN, ORANGE, PINK, VERMILION
-from listenwell.results.metric_registry import METRICS
-from listenwell.results.published import PUBLISHED
+from listenwell.results.drawing import BLUE, GREEN, ORANGE, PINK, VERMILION, new_canvas
+from listenwell.results.metric_registry import METRICS, PUBLISHED
 from listenwell.results.store import Result, source
 
 if TYPE_CHECKING:
@@ -40,10 +40,8 @@ def published_beside(row: Result, metric: str) -> list[tuple[str, str, float]]:
 
 def metric_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """One panel for each metric, one bar for each system, a mark for each published number."""
-    from matplotlib.figure import Figure as Canvas
-
     shown = [name for name in metrics if any(row.metric(name) is not None for row in rows)]
-    canvas = Canvas(figsize=(3.2 + 2.4 * len(shown), 1.5 + 0.34 * len(rows)), layout="constrained")
+    canvas = new_canvas(3.2 + 2.4 * len(shown), 1.5 + 0.34 * len(rows))
     panels = canvas.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for panel, name in zip(panels, shown, strict=True):
         _bars(panel, rows, name)
@@ -56,14 +54,12 @@ def metric_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
 
 def corpus_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """One panel for each corpus ("corpus: system"), the best system first."""
-    from matplotlib.figure import Figure as Canvas
-
     (name,) = metrics
     corpora: dict[str, list[Result]] = {}
     for row in sorted(rows, key=lambda row: (-(row.metric(name) or 0.0), row.system)):
         corpora.setdefault(row.system.partition(": ")[0], []).append(row)
     most = max(map(len, corpora.values()))
-    canvas = Canvas(figsize=(5.6 * len(corpora), 1.5 + 0.34 * most), layout="constrained")
+    canvas = new_canvas(5.6 * len(corpora), 1.5 + 0.34 * most)
     panels = canvas.subplots(1, len(corpora), squeeze=False, sharex=True)[0]
     for panel, (corpus, own) in zip(panels, sorted(corpora.items()), strict=True):
         _bars(panel, own, name)
@@ -77,11 +73,9 @@ def corpus_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
 
 def question_bars(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """One bar for each question, the best first, the published systems named after it."""
-    from matplotlib.figure import Figure as Canvas
-
     (name,) = metrics
     ordered = sorted(rows, key=lambda row: (-(row.metric(name) or 0.0), row.system))
-    canvas = Canvas(figsize=(9, 1.4 + 0.42 * len(rows)), layout="constrained")
+    canvas = new_canvas(9, 1.4 + 0.42 * len(rows))
     panel = canvas.subplots()
     _bars(panel, ordered, name)
     for index, row in enumerate(ordered):
@@ -138,8 +132,7 @@ def _bars(panel: "Axes", rows: Sequence[Result], name: str) -> None:
 def _mark(row: Result, corpus: str) -> dict[str, Any]:
     """How a published number looks: hollow where it was measured on another corpus than the row names."""
     marker, colour = PAPERS.get(corpus, PAPERS[""])
-    subject = row.system.partition(": ")[0] if ": " in row.system else corpus
-    is_same = corpus == subject
+    is_same = ": " not in row.system or corpus == row.system.partition(": ")[0]
     return {
         "marker": marker,
         "linestyle": "",
@@ -164,13 +157,12 @@ def _legend(canvas: "Canvas", rows: Sequence[Result], metrics: Sequence[str] = (
         if kind in present
     ]
     marks = {}
-    for row in rows:
-        for name in metrics:
-            for corpus, _, _ in published_beside(row, name):
-                style = _mark(row, corpus)
-                is_same = style["markeredgecolor"] == "white" and corpus not in PAPERS
-                label = "paper" if is_same else f"paper, {corpus.removesuffix(', validation')}"
-                marks[label] = Line2D([], [], label=label, **style)
+    for row, name in product(rows, metrics):
+        for corpus, _, _ in published_beside(row, name):
+            style = _mark(row, corpus)
+            is_same = style["markeredgecolor"] == "white" and corpus not in PAPERS
+            label = "paper" if is_same else f"paper, {corpus.removesuffix(', validation')}"
+            marks[label] = Line2D([], [], label=label, **style)
     handles += [marks[label] for label in sorted(marks)]
     if len(handles) > 1:
         canvas.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
@@ -178,9 +170,7 @@ def _legend(canvas: "Canvas", rows: Sequence[Result], metrics: Sequence[str] = (
 
 def scatter(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """A labelled point for each system."""
-    from matplotlib.figure import Figure as Canvas
-
-    canvas = Canvas(figsize=(8, 5.6), layout="constrained")
+    canvas = new_canvas(8, 5.6)
     panel = canvas.subplots()
     across, up = (METRICS[name] for name in metrics)
     points = [(row.metric(across.name) or 0.0, row.metric(up.name) or 0.0) for row in rows]

@@ -4,11 +4,20 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from listenwell.evaluation.report.ablations import ABLATIONS, ablation_grids, model_ablations
-from listenwell.evaluation.report.figures import Figure, figures_of, old_figures
-from listenwell.evaluation.report.headline import headline_grid
-from listenwell.evaluation.report.names import OTHER, PAGES, Page, Section
-from listenwell.evaluation.report.tables import Marks, figure_grids, gap_grid, row_name, sources, tasks
+from listenwell.evaluation.report.figures import figures_of, old_figures
+from listenwell.evaluation.report.names import PAGES, Page
+from listenwell.evaluation.report.tables import (
+    ABLATIONS,
+    Marks,
+    ablation_grids,
+    figure_grids,
+    gap_grid,
+    headline_grid,
+    model_ablations,
+    row_name,
+    sources,
+    tasks,
+)
 from listenwell.files import written_whole
 from listenwell.results.markdown import Grid
 from listenwell.results.metric_registry import GROUPS, metric
@@ -69,36 +78,36 @@ class Report:
         """One task's page."""
         level = "##" if len(page.sections) == 1 else "###"
         body, contents = [], []
-        for section in page.sections:
-            parts = list(self._section(section, level))
+        for task, section in page.sections.items():
+            parts = list(self._section(task, level))
             if not parts:
                 continue
             if level == "###":
-                body.append(f"\n## {section.title}\n")
-                contents.append(f"- {_link(section.title)}\n")
+                body.append(f"\n## {section}\n")
+                contents.append(f"- {_link(section)}\n")
             body += [text for _, text in parts]
             indent = "  " if level == "###" else ""
             contents += [f"{indent}- {_link(title)}\n" for title, _ in parts if title and level == "##"]
         text = "".join(body)
         back = "[All results and how to read them](../results.md)\n"
-        columns = _columns([result for result in self.results if result.task in _tasks(page)])
+        columns = _columns([result for result in self.results if result.task in page.sections])
         head = f"# {page.title}\n\n{page.intro}\n\n{back}\n**Contents**\n\n{''.join(contents)}"
         return head + columns + text + self._footnotes(text)
 
     def _pages(self) -> list[Page]:
         """The pages that have anything to show; tasks without a page of their own stand on the last."""
         present = tasks(self.results)
-        known = {task for page in PAGES for task in _tasks(page)}
-        rest = tuple(Section(task, task.capitalize()) for task in present if task not in known)
-        other = Page(OTHER.slug, OTHER.title, OTHER.intro, rest)
-        return [page for page in (*PAGES, other) if _tasks(page) & set(present)]
+        known = {task for page in PAGES for task in page.sections}
+        rest = {task: task.capitalize() for task in present if task not in known}
+        other = Page("other", "Other results", "Tasks without a page of their own.", rest)
+        return [page for page in (*PAGES, other) if page.sections.keys() & set(present)]
 
-    def _section(self, section: Section, level: str) -> Iterator[tuple[str, str]]:
+    def _section(self, task: str, level: str) -> Iterator[tuple[str, str]]:
         """A task's figures, tables and settings, as title and Markdown."""
-        task = section.task
         for figure in figures_of(self.results):
             if figure.task == task:
-                yield "", _picture(figure)
+                picture = f"![{figure.caption}](../{FIGURES}/{figure.name}.svg)"
+                yield "", f"\n{picture}\n\n*{figure.caption}*\n"
         if task == ABLATIONS:
             grids = ablation_grids(self.results, self._marks)
             grids += figure_grids(task, model_ablations(self.results), marks=self._marks)
@@ -114,7 +123,7 @@ class Report:
             yield "Settings and commands", f"\n{level} Settings and commands\n\n{settings_text(rows)}"
 
     def _footnotes(self, text: str) -> str:
-        notes = [note for note in self._notes if any(f"{note[0]}" in line for line in text.splitlines())]
+        notes = [note for note in self._notes if note[0] in text]
         return "\n" + "  \n".join(notes) + "\n" if notes else ""
 
 
@@ -197,15 +206,7 @@ def _columns(results: Sequence[Result]) -> str:
     return f"\n<details><summary>What the columns mean</summary>\n\n{''.join(notes)}\n</details>\n"
 
 
-def _picture(figure: Figure) -> str:
-    return f"\n![{figure.caption}](../{FIGURES}/{figure.name}.svg)\n\n*{figure.caption}*\n"
-
-
 def _link(title: str) -> str:
     """A link to a heading, by GitHub's rule for anchors."""
     anchor = "".join(sign for sign in title.lower() if sign.isalnum() or sign in " -").replace(" ", "-")
     return f"[{title}](#{anchor})"
-
-
-def _tasks(page: Page) -> set[str]:
-    return {section.task for section in page.sections}

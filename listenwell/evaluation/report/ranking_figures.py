@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from listenwell.corpora.sources import TITLES
-from listenwell.results.drawing import BLUE, GREEN, SKY, VERMILION
-from listenwell.results.published import PUBLISHED
+from listenwell.results.drawing import BLUE, GREEN, SKY, VERMILION, new_canvas
+from listenwell.results.metric_registry import PUBLISHED
 from listenwell.results.store import Result
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ Point = tuple[int, float, float]
 
 def by_sentences(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """R@1 against the number of persona sentences: ours, ours with the joint encoder, and the paper's."""
-    from matplotlib.figure import Figure as Canvas
-
     (name,) = metrics
     ours, joint = [], []
     for row in rows:
@@ -48,7 +46,7 @@ def by_sentences(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
         (f"ours with joint hop 0, {corpus}", joint, GREEN, "s-", 7),
         ("CoBERT's paper, PEC, validation", paper, VERMILION, "D--", 7),
     ]
-    canvas = Canvas(figsize=(7.5, 4.4), layout="constrained")
+    canvas = new_canvas(7.5, 4.4)
     panel = canvas.subplots()
     for label, points, colour, style, shift in lines:
         if any(count for count, _, _ in points):
@@ -64,11 +62,9 @@ def by_sentences(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
 
 def by_share(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """PEC's Figure 3: R@1 with and without persona against the share swapped, the difference shaded."""
-    from matplotlib.figure import Figure as Canvas
-
     names = _measured(rows)
     most = max(_share(row)[1] for row in rows)
-    canvas = Canvas(figsize=(4.6 * len(names) + 0.6, 4.4), layout="constrained")
+    canvas = new_canvas(4.6 * len(names) + 0.6, 4.4)
     panels = canvas.subplots(1, len(names), squeeze=False)[0]
     for panel, name in zip(panels, names, strict=True):
         persona, without = (
@@ -118,8 +114,6 @@ def _measured(rows: Sequence[Result]) -> list[str]:
 
 def transfer(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
     """R@1 by training and test corpus, ours and PEC's Table 6, as heat maps."""
-    from matplotlib.figure import Figure as Canvas
-
     (prefix,) = metrics
     ours = {
         (row.system.removeprefix(TRAINED), name.removeprefix(prefix)): (
@@ -135,7 +129,7 @@ def transfer(rows: Sequence[Result], metrics: tuple[str, ...]) -> "Canvas":
         if (entry.task, entry.metric) == ("transfer", R_AT_1):
             test, _, train = entry.system.partition(f": CoBERT {TRAINED}")
             paper[train, test] = (entry.value, 0.0)
-    canvas = Canvas(figsize=(10.5, 3.6), layout="constrained")
+    canvas = new_canvas(10.5, 3.6)
     panels = canvas.subplots(1, 2)
     for panel, title, cells in zip(panels, ("ours", "CoBERT's paper, PEC"), (ours, paper), strict=True):
         _heat_map(panel, cells)

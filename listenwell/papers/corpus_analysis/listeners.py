@@ -22,7 +22,7 @@ from listenwell.corpora.synthetic_persona_chat import USERS
 from listenwell.dialogue import LISTENER, SPEAKER, Example
 from listenwell.errors import InputError
 from listenwell.labels import EMOTIONS
-from listenwell.metrics.libraries import library
+from listenwell.metrics.checks import library
 from listenwell.papers.corpus_analysis.words import word_tokens
 from listenwell.results.drawing import BLUE, ORANGE, STYLE, save
 from listenwell.results.markdown import Grid

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from listenwell.evaluation.report.ablations import SHOWN, ablation_grids, model_ablations
 from listenwell.evaluation.report.page import Report
+from listenwell.evaluation.report.tables import _EMPATHY, _REPLIES, ablation_grids, model_ablations
 from listenwell.results.store import Result, file_name, write_result
 
 
@@ -23,7 +23,7 @@ LESS = row(
 
 def column(grids, name):
     first, second = grids
-    index = SHOWN.index(name)
+    index = (*_REPLIES, *_EMPATHY).index(name)
     at = len(first.columns) - 3
     return (
         [line[3 + index] for line in first.rows]

@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from listenwell.evaluation.report.headline import HEADLINES, headline_grid
 from listenwell.evaluation.report.names import PAGES, display_name
 from listenwell.evaluation.report.page import Report, page_problems, write_pages
+from listenwell.evaluation.report.tables import HEADLINES, headline_grid
 from listenwell.results.metric_registry import METRICS
 from listenwell.results.store import Result, file_name, read_results, write_result
 
@@ -49,8 +49,8 @@ def test_every_headline_has_a_row_and_a_page():
     rows = {(row.task, row.system): row for row in read_results(ROOT / "results")}
     slugs = {page.slug for page in PAGES}
     for headline in HEADLINES:
-        assert headline.metric in METRICS and headline.page in slugs
-        assert rows[headline.task, headline.system].metric(headline.metric) is not None
+        assert headline["metric"] in METRICS and headline["page"] in slugs
+        assert rows[headline["task"], headline["system"]].metric(headline["metric"]) is not None
     assert len(headline_grid(list(rows.values()), {}).rows) == len(HEADLINES)
 
 
