@@ -94,7 +94,7 @@ def listeners(
     Example: listenwell corpus listeners empathetic_dialogues --split train
     """
     from listenwell.corpora import CORPORA
-    from listenwell.metrics.libraries import library
+    from listenwell.metrics.checks import library
     from listenwell.progress import progress
     from listenwell.results.drawing import need_matplotlib
 

@@ -24,7 +24,7 @@ from listenwell.evaluation.outputs import Outputs
 from listenwell.evaluation.request import result_of
 from listenwell.labels import MECHANISMS
 from listenwell.metrics.checks import check_pairs
-from listenwell.reranking.self_disclosure.unsupported import invented_rate
+from listenwell.reranking.self_disclosure.unsupported import unsupported_disclosure_rate
 from listenwell.results.metric_registry import SAMPLE
 from listenwell.results.store import Result
 
@@ -201,7 +201,7 @@ def measure_empathy(
     means = {name: sum(level[column] for level in levels) / len(levels) for column, name in enumerate(LEVELS)}
     personas = [context.persona_of(context.listener) for context in contexts]
     lines = [persona.lines if persona else () for persona in personas]
-    return means | {"invented_life": invented_rate(replies, lines if any(lines) else None)}
+    return means | {"invented_life": unsupported_disclosure_rate(replies, lines if any(lines) else None)}
 
 
 def agreement(plans: Sequence[Factors], labelled: Sequence[Factors]) -> dict[str, float]:
