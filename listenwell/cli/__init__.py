@@ -14,7 +14,7 @@ from listenwell.cli.evaluate import evaluate
 from listenwell.cli.evaluate_models import ensemble
 from listenwell.cli.export import export
 from listenwell.cli.preference import preference
-from listenwell.cli.rank import rank
+from listenwell.cli.rank import rank, score_pools
 from listenwell.cli.reply import reply
 from listenwell.cli.results import results
 from listenwell.cli.safety import safety
@@ -39,6 +39,7 @@ app.command()(serve)
 app.command()(reply)
 app.command()(annotate)
 app.command()(rank)
+app.command()(score_pools)
 app.add_typer(evaluate, name="evaluate")
 app.command()(ensemble)
 app.command()(compare)

@@ -35,7 +35,7 @@ def sentences(
         metrics = {name.replace(" ", "_"): value for name, value in values.items()}
         count, crises = int(metrics.pop("sentences")), metrics.pop("crises")
         _write(
-            keep / f"safety-crisis-{part}",
+            keep,
             f"measure sentences {file.name}",
             metrics,
             task="safety",
@@ -162,7 +162,7 @@ def _keep_replies(
 
     for system, texts in systems.items():
         _write(
-            folder / f"safety-replies-{system}",
+            folder,
             command,
             fault_rates(texts),
             task="reply_filter",
@@ -175,14 +175,13 @@ def _keep_replies(
         )
 
 
-def _write(path: Path, command: str, metrics: Mapping[str, float], **fields: Any) -> None:  # noqa: ANN401
+def _write(folder: Path, command: str, metrics: Mapping[str, float], **fields: Any) -> None:  # noqa: ANN401
     """Write a result whose metrics are percentages; the command names no path of this machine."""
-    from listenwell.files import slug
-    from listenwell.results.store import Result, environment, write_result
+    from listenwell.results.store import Result, environment, file_name, write_result
 
-    surroundings: dict[str, Any] = environment() | {
-        "command": f"listenwell safety {command} --keep {path.parent.name}"
+    recorded: dict[str, Any] = environment() | {
+        "command": f"listenwell safety {command} --keep {folder.name}"
     }
     units = tuple((name, "percent") for name in metrics)
-    result = Result(metrics=tuple(metrics.items()), units=units, **fields, **surroundings)
-    write_result(result, path.with_name(f"{slug(path.name)}.json"))
+    result = Result(metrics=tuple(metrics.items()), units=units, **fields, **recorded)
+    write_result(result, folder / file_name(result))

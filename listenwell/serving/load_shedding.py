@@ -36,11 +36,13 @@ def with_fewer_candidates(listener: Answers, candidates: int) -> Answers:
     """
     settings = _settings(listener)
     fewer = {name: candidates for name in ("plans", "candidates") if (settings.get(name) or 0) > candidates}
-    if not isinstance(listener, Listener) or not fewer or "top" in settings:
+    if not isinstance(listener, Listener) or not fewer:
         return listener
     if "plan_beam" in settings:
         fewer["plan_beam"] = min(settings["plan_beam"], BEAM)
     own: Any = listener.generate
+    if own.capabilities.ranked:
+        return listener
     generator = copy.copy(own)
     generator.config = replace(generator.config, **fewer)
     planner = generator if listener.plan is own else listener.plan

@@ -147,7 +147,7 @@ POOL = ("so sorry to hear that", "good luck !", "what happened to my dog ?", "\x
 def shipped(tiny_encoder, installed_encoder, tmp_path, monkeypatch):
     """Nobody hears emotions: the encoder for that is the real one."""
     ship_tiny(tiny_encoder, tmp_path, monkeypatch)
-    monkeypatch.setattr("listenwell.listener._annotators", lambda off: None)
+    monkeypatch.setattr("listenwell.listener.load_annotator", lambda off: None)
 
 
 @pytest.fixture

@@ -69,7 +69,7 @@ def test_the_shipped_one_is_small_whole_and_has_its_card():
     assert sum(saved.path(name).stat().st_size for name in saved.sums) < 300_000
     card = saved.path("README.md").read_text(encoding="utf-8")
     assert "{{" not in card
-    for word in ("licence", "Apache-2.0", "Limits", "English only", "held out"):
+    for word in ("licence", "Apache-2.0", "Limitations", "English only", "held out"):
         assert word in card, word
 
 

@@ -80,12 +80,12 @@ def test_corpora_and_released_replies(samples, tmp_path):
     assert round(kept.metric("any"), 2) == figures["faults"]["any"]
     (baselines,) = samples.glob("peers/*mime*")
     assert "MIME greedy" in json.loads(run("baselines", baselines, "--keep", tmp_path).stdout)["faults"]
-    assert {result.system for result in map(read_result, tmp_path.glob("*mime*.json"))} == {
+    assert {result.system for result in map(read_result, tmp_path.rglob("*mime*.json"))} == {
         "MIME greedy",
         "MIME beam",
         "MIME top-k",
     }
-    assert read_result(tmp_path / "safety-replies-human.json") == kept  # people's own are the corpus's
+    assert read_result(tmp_path / "reply_filter" / "human.json") == kept  # people's own are the corpus's
     assert "no conversations" in str(run("corpus", "goemotions", "train").exception)
 
 
@@ -101,7 +101,7 @@ def test_what_a_listener_said_and_proposed(tmp_path):
     done = run("replies", file, "--keep", tmp_path / "kept")
     assert done.exit_code == 0, done.exception
     assert json.loads(done.stdout)["faults"]["ours"]["any"] == 0
-    result = read_result(tmp_path / "kept" / "safety-replies-ours-all-candidates.json")
+    result = read_result(tmp_path / "kept" / "reply_filter/ours-all-candidates.json")
     assert (result.count, dict(result.metrics)["any"], result.split) == (2, 50, "test")
     assert str(tmp_path) not in result.command
     file.write_text("nothing\n")

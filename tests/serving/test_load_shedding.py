@@ -9,11 +9,12 @@ import pytest
 
 from listenwell.dialogue import Candidate, Factors, Scored
 from listenwell.errors import InputError
-from listenwell.generators.base import GeneratorOutput
+from listenwell.generators.base import Generator
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import PlanTokens
 from listenwell.labels import ACTS, TONES
 from listenwell.listener import Listener
+from listenwell.pipeline import GeneratorOutput, Plan, Rerank, Understand
 from listenwell.retrieval.generator import RetrievalConfig
 from listenwell.runtime.torch_engine import TorchRuntime
 from listenwell.serving.load_shedding import BEAM, candidate_count, shed_count, with_fewer_candidates
@@ -29,13 +30,13 @@ class Config:
 
 
 @dataclass
-class PlannedGenerator:
+class PlannedGenerator(Generator, Plan):
     """Plans and speaks as much as its config says."""
 
     config: object = field(default_factory=Config)
-    name: str = "speaker"
+    name: str = "generator"
 
-    def plan(self, dialogue, emotion, want, seed):
+    def plan(self, dialogue, emotion, target, seed):
         return tuple(Factors(act=act) for act in ACTS[: self.config.plans])
 
     def generate(self, dialogue, plans, seed, on_text=None):
@@ -43,21 +44,21 @@ class PlannedGenerator:
         return GeneratorOutput(tuple(Candidate(text, plans[int(text) % len(plans)]) for text in texts))
 
 
-class ChooseLast:
-    def rerank(self, dialogue, candidates, want=None):
+class ChooseLast(Rerank):
+    def rerank(self, dialogue, candidates, target=None):
         return tuple(reversed(candidates))
 
 
 def careful(hold=None):
     """A listener that waits, and chooses the last of its replies: their number less one."""
 
-    class ClassifierBackend:
+    class Annotator(Understand):
         def understand(self, dialogue):
             assert hold is None or hold.wait(20)
             return (Scored("proud", 0.5),)
 
-    speaker = PlannedGenerator()
-    return Listener(speaker, ClassifierBackend(), speaker, ChooseLast())
+    generator = PlannedGenerator()
+    return Listener(generator, Annotator(), generator, ChooseLast())
 
 
 @pytest.mark.parametrize(

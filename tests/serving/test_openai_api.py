@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from listenwell.dialogue import INSTRUCTION as INSTRUCTION_NOTE
 from listenwell.dialogue import Candidate, Dialogue, Reply, Turn
-from listenwell.generators.base import INSTRUCTION_NOTE
 from listenwell.generators.remote import messages as remote_messages
 from listenwell.serving import openai_api
 from listenwell.serving.openai_api import (
