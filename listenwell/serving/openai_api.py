@@ -21,23 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from listenwell.dialogue import INSTRUCTION, LISTENER, SPEAKER, Dialogue, Reply, Turn
 from listenwell.errors import InputError
-from listenwell.listener import Listener
 from listenwell.safety.replies import faults
+from listenwell.serving import schemas
 from listenwell.serving.api_errors import ApiError, Json, api_error_of
-from listenwell.serving.models import Models
 from listenwell.serving.request_queue import Ticket
-from listenwell.serving.schemas import (
-    LINE,
-    MOST_CHARACTERS,
-    MOST_LINES,
-    MOST_TURNS,
-    SEEDS,
-    Candidates,
-    PersonaLines,
-    TargetField,
-    errors,
-    personas,
-)
 from listenwell.serving.service import Service, finished
 from listenwell.serving.streaming import KEEP_ALIVE, Events, answered, chunks, sent_event, until_answered
 
@@ -57,7 +44,7 @@ _ENDS = (re.compile(r"[.!?…]+[\"'”’)]*(?=\s)"), re.compile(r"\S+(?=\s)"))
 _CREATED = 1_700_000_000
 """Creation time of every model; the format requires one."""
 _CHUNK = "chat.completion.chunk"
-Long = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+Long = Annotated[str, StringConstraints(max_length=schemas.MOST_CHARACTERS)]
 Tokens = Annotated[int | None, Field(ge=1, description="The reply ends with a sentence or word before.")]
 
 
@@ -106,9 +93,9 @@ class ChatIn(BaseModel):
     )
     max_tokens: Tokens = None
     max_completion_tokens: Tokens = None
-    persona: PersonaLines = []
-    target: TargetField = None
-    candidates: Candidates = None
+    persona: schemas.PersonaLines = []
+    target: schemas.TargetField = None
+    candidates: schemas.Candidates = None
 
     @property
     def limit(self) -> int | None:
@@ -129,9 +116,10 @@ class ChatIn(BaseModel):
                 instructions += others
         if self.messages[-1].role != "user" or not self.messages[-1].text().strip():
             raise InputError("The last message is not the user's, or is empty.", "End with a user message.")
-        if len(turns) > MOST_TURNS + 1:
-            notices.append(f"Only the last {MOST_TURNS + 1} messages were read.")
-        dialogue = Dialogue(tuple(turns[-MOST_TURNS - 1 :]), personas=personas(lines[:MOST_LINES]))
+        if len(turns) > schemas.MOST_TURNS + 1:
+            notices.append(f"Only the last {schemas.MOST_TURNS + 1} messages were read.")
+        personas = schemas.personas(lines[: schemas.MOST_LINES])
+        dialogue = Dialogue(tuple(turns[-schemas.MOST_TURNS - 1 :]), personas=personas)
         return dialogue, " ".join(instructions), tuple(notices)
 
     def warnings(self) -> list[str]:
@@ -197,7 +185,7 @@ class ModelsOut(BaseModel):
 def split_system_message(text: str) -> tuple[list[str], list[str]]:
     """The sentences in the first person (persona lines), and the others (an instruction)."""
     sentences = [part.strip() for part in _SENTENCE.split(text) if part.strip()]
-    persona = [part for part in sentences if _FIRST_PERSON.match(part) and len(part) <= LINE]
+    persona = [part for part in sentences if _FIRST_PERSON.match(part) and len(part) <= schemas.LINE]
     return persona, [part for part in sentences if part not in persona]
 
 
@@ -234,12 +222,12 @@ def openai_routes(service: Service) -> APIRouter:
     """The endpoints."""
     router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
 
-    @router.get("/models", response_model=ModelsOut, responses=errors())
+    @router.get("/models", response_model=ModelsOut, responses=schemas.errors())
     async def models() -> Response:
         """List the models."""
         return Json({"object": "list", "data": [_model(name) for name in service.models.names]})
 
-    @router.get("/models/{name}", response_model=ModelOut, responses=errors(404))
+    @router.get("/models/{name}", response_model=ModelOut, responses=schemas.errors(404))
     async def model(name: Annotated[str, Path(max_length=100)]) -> Response:
         """Describe one model."""
         return Json(_model(service.models.name_of(name)))
@@ -247,7 +235,7 @@ def openai_routes(service: Service) -> APIRouter:
     @router.post(
         "/chat/completions",
         response_model=ChatOut,
-        responses=errors(404, 502, 503)
+        responses=schemas.errors(404, 502, 503)
         | {200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks."}},
     )
     async def chat_completions(request: Request, body: ChatIn) -> Response:
@@ -258,7 +246,7 @@ def openai_routes(service: Service) -> APIRouter:
             dialogue = replace(dialogue, notes=((INSTRUCTION, instruction),))
         elif instruction:
             warnings.append(NOT_FOLLOWED)
-        seed = None if body.seed is None else body.seed % SEEDS
+        seed = None if body.seed is None else body.seed % schemas.SEEDS
         target = body.target.factors() if body.target else None
         ticket = service.ask(body.model, dialogue, target, seed, body.candidates, body.n or 1)
         completion = _Completion(service, body, dialogue, (notices, warnings), ticket)
@@ -371,15 +359,7 @@ class _Completion:
         }
 
     def _count(self, text: str) -> int:
-        return count_tokens(self._service.models, self._body.model, text)
-
-
-def count_tokens(models: Models, model: str, text: str) -> int:
-    """The number of tokens of a text for a model; words if the model has no vocabulary here."""
-    try:
-        listener = models.get(model)[1]
-    except ApiError:
-        listener = None
-    # A remote generator has no runtime here, so it is no part of the protocol.
-    runtime = getattr(listener.generate, "runtime", None) if isinstance(listener, Listener) else None
-    return len(runtime.encode(text)) if runtime else len(text.split())
+        """The number of tokens for the model; of words if it has no vocabulary here."""
+        # A remote generator has no runtime here, so it is no part of the protocol.
+        runtime = getattr(self._service.models.get(self._body.model)[1].generate, "runtime", None)
+        return len(runtime.encode(text)) if runtime else len(text.split())
