@@ -146,7 +146,7 @@ class _Replying:
         exchange = conversation.exchange(number) if number else (conversation.exchanges or (None,))[-1]
         if exchange is None:
             raise ApiError(404, "not_found", "This conversation has no message yet.")
-        if number and exchange.reply:  # a repeated message
+        if number and exchange.current:  # a repeated message
             return self._response(body, exchange.number, len(exchange.versions), exchange.versions[-1])
         # A repeated request shares the first reply to an exchange, or the reply with its key.
         name = exchange.number if number else body.key
