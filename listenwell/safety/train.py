@@ -6,7 +6,7 @@ weights have the license of the code.
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from math import prod
@@ -126,24 +126,16 @@ def training_examples(each: int, seed: int, file: Path = SENTENCES) -> Iterator[
 
 def variants(line: str, most: int, draw: random.Random) -> list[str]:
     """Up to `most` different variants of a line."""
-    parts = _ALTERNATIVES.split(line)  # fixed, alternatives, fixed, …, fixed
-    choices = [part.split("|") for part in parts[1::2]]
-    count = prod(map(len, choices))
-    if count <= most:
-        taken = [list(chosen) for chosen in product(*choices)]
-    else:
+    options = [group.split("|") for group in _ALTERNATIVES.findall(line)]
+    counts = [len(group) for group in options]
+    selections: Iterable[Sequence[str]] = product(*options)
+    if (count := prod(counts)) > most:
         numbers = draw.sample(range(count), most)
-        taken = [_numbered(choices, number) for number in numbers]
-    return [" ".join(_filled(parts[::2], chosen).split()) for chosen in taken]
+        indices = zip(*np.unravel_index(numbers, counts, order="F"), strict=True)
+        selections = [[group[index] for group, index in zip(options, row, strict=True)] for row in indices]
+    return [" ".join(_filled(line, selected).split()) for selected in selections]
 
 
-def _numbered(choices: list[list[str]], number: int) -> list[str]:
-    chosen = list[str]()
-    for options in choices:
-        number, index = divmod(number, len(options))
-        chosen.append(options[index])
-    return chosen
-
-
-def _filled(fixed: list[str], chosen: list[str]) -> str:
-    return fixed[0] + "".join(choice + after for choice, after in zip(chosen, fixed[1:], strict=True))
+def _filled(line: str, selected: Sequence[str]) -> str:
+    remaining = iter(selected)
+    return _ALTERNATIVES.sub(lambda _: next(remaining), line)

@@ -127,12 +127,8 @@ class ChatIn(BaseModel):
         extra = {name: value for name, value in (self.model_extra or {}).items() if value not in _EMPTY}
         for name in ("response_format", "tool_choice", "function_call", "audio"):
             if name in extra and extra[name] not in _HARMLESS:
-                raise ApiError(
-                    400,
-                    "unsupported_parameter",
-                    f"{name} is not supported: replies are plain text without tool calls. Leave it out.",
-                    param=name,
-                )
+                problem = f"{name} is not supported: replies are plain text without tool calls. Leave it out."
+                raise ApiError(400, "unsupported_parameter", problem, param=name)
         return [
             f"{name[:40]} is not supported and was ignored."
             for name in extra
@@ -220,9 +216,10 @@ def is_replaced(reply: Reply) -> bool:
 
 def openai_routes(service: Service) -> APIRouter:
     """The endpoints."""
-    router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
+    router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"], responses=schemas.errors())
+    streamed = {200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks."}}
 
-    @router.get("/models", response_model=ModelsOut, responses=schemas.errors())
+    @router.get("/models", response_model=ModelsOut)
     async def models() -> Response:
         """List the models."""
         return Json({"object": "list", "data": [_model(name) for name in service.models.names]})
@@ -232,12 +229,9 @@ def openai_routes(service: Service) -> APIRouter:
         """Describe one model."""
         return Json(_model(service.models.name_of(name)))
 
-    @router.post(
-        "/chat/completions",
-        response_model=ChatOut,
-        responses=schemas.errors(404, 502, 503)
-        | {200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks."}},
-    )
+    statuses = schemas.errors(404, 502, 503) | streamed
+
+    @router.post("/chat/completions", response_model=ChatOut, responses=statuses)
     async def chat_completions(request: Request, body: ChatIn) -> Response:
         """Reply to a conversation in OpenAI's format."""
         warnings = body.warnings()
@@ -317,21 +311,15 @@ class _Completion:
             for chunk in chunks(text):
                 yield self._chunk(index, {"content": chunk})
             is_last = index == len(choices) - 1
-            yield self._chunk(index, {}, reason, {"listenwell": self._details(reply)} if is_last else {})
+            yield self._chunk(index, {}, reason, **({"listenwell": self._details(reply)} if is_last else {}))
         if self._body.stream_options and self._body.stream_options.include_usage:
             usage = await run_in_threadpool(self._usage, choices)
             yield sent_event(self._head | {"object": _CHUNK, "choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
 
-    def _chunk(
-        self,
-        index: int,
-        delta: dict[str, str],
-        reason: str | None = None,
-        extra: dict[str, Any] | None = None,
-    ) -> bytes:
+    def _chunk(self, index: int, delta: dict[str, str], reason: str | None = None, **extra: object) -> bytes:
         choice = {"index": index, "delta": delta, "finish_reason": reason, "logprobs": None}
-        return sent_event(self._head | {"object": _CHUNK, "choices": [choice]} | (extra or {}))
+        return sent_event(self._head | {"object": _CHUNK, "choices": [choice]} | extra)
 
     def _choices(self, reply: Reply) -> list[tuple[str, str]]:
         """Texts with their finish reasons."""
@@ -344,19 +332,13 @@ class _Completion:
         return [(cut, "stop" if cut == text else "length") for cut, text in zip(cuts, texts, strict=True)]
 
     def _details(self, reply: Reply) -> dict[str, Any]:
-        return reply.to_dict() | {
-            "notices": [*self._notices, *reply.notices],
-            "warnings": self._warnings,
-        }
+        return reply.to_dict() | {"notices": [*self._notices, *reply.notices], "warnings": self._warnings}
 
     def _usage(self, choices: list[tuple[str, str]]) -> dict[str, int]:
         prompt = sum(self._count(turn.text) for turn in self._dialogue.turns)
         completion = sum(self._count(text) for text, _ in choices)
-        return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-        }
+        total = prompt + completion
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
     def _count(self, text: str) -> int:
         """The number of tokens for the model; of words if it has no vocabulary here."""

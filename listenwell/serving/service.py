@@ -5,7 +5,7 @@ import math
 import secrets
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from listenwell.dialogue import Dialogue, Factors, Reply
@@ -54,12 +54,12 @@ class Service:
         self,
         settings: Settings,
         listener: Callable[[str], Listener],
-        annotator: "Callable[[], Annotator]" = shipped_annotator,
-        ranker: "Callable[[], Ranker]" = shipped_ranker,
+        annotator: "Callable[[], Annotator]",
+        ranker: "Callable[[], Ranker]",
     ) -> None:
         self.settings = settings
         self.models = Models(settings.models, listener, settings.planning)
-        self._make_annotator, self._make_ranker = annotator, ranker
+        self._annotator, self._ranker = cache(annotator), cache(ranker)
         self.queue: RequestQueue
         self._store: Store | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -152,8 +152,8 @@ class Service:
             count = candidates or max(self._shed_count(listener, load), choices)
             return each(requests, with_fewer_candidates(listener, count).reply_batch)
         if kind[0] == ANNOTATE:
-            return each(requests, lambda dialogues: list(self._annotator.annotate_all(dialogues, kind[1])))
-        ranker = self._ranker
+            return each(requests, lambda dialogues: list(self._annotator().annotate_all(dialogues, kind[1])))
+        ranker = self._ranker()
         return each(requests, lambda pairs: [(ranker.name, ranker.scores(*pair).tolist()) for pair in pairs])
 
     def _shed_count(self, listener: Listener, load: int) -> int:
@@ -166,14 +166,6 @@ class Service:
         from listenwell.generators.remote import Remote
 
         return type(self.models.get(model)[1].generate) in (Prompted, Remote)
-
-    @cached_property
-    def _annotator(self) -> "Annotator":
-        return self._make_annotator()
-
-    @cached_property
-    def _ranker(self) -> "Ranker":
-        return self._make_ranker()
 
 
 def each(
