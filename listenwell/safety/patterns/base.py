@@ -79,7 +79,7 @@ def read(text: str, sections: Collection[str], name: str) -> Iterator[tuple[str,
             continue
         try:
             if not section:
-                raise KeyError("no section before it")
+                raise re.error("no section before it")
             expression = _NAME.sub(lambda match: parts()[match[1]], line)
             yield section, re.compile(f" (?:{expression})(?= )")
         except (re.error, KeyError) as error:
