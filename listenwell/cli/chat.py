@@ -6,20 +6,8 @@ from typing import Annotated
 
 import typer
 
+from listenwell.cli import options
 from listenwell.cli.conversation import Conversation, read_saved
-from listenwell.cli.options import (
-    Candidates,
-    Model,
-    OldPersonaLines,
-    PersonaLines,
-    Plans,
-    Pool,
-    Precision,
-    Recipe,
-    Seed,
-    Weights,
-    Without,
-)
 from listenwell.cli.reply import disabled_stages
 from listenwell.cli.terminal import one_line
 from listenwell.cli.terminal_chat import chat_at_terminal
@@ -28,21 +16,21 @@ from listenwell.generators import DEFAULT
 
 
 def chat(
-    persona: PersonaLines = None,
-    seed: Seed = None,
+    persona: options.PersonaLines = None,
+    seed: options.Seed = None,
     save: Annotated[
         Path | None,
         typer.Option(help="Append the conversation to this JSONL file, updated after each reply."),
     ] = None,
-    model: Model = DEFAULT,
-    recipe: Recipe = None,
-    weights: Weights = None,
-    pool: Pool = None,
-    plans: Plans = None,
-    candidates: Candidates = None,
-    precision: Precision = None,
-    without: Without = None,
-    persona_line: OldPersonaLines = None,
+    model: options.Model = DEFAULT,
+    recipe: options.Recipe = None,
+    weights: options.Weights = None,
+    pool: options.Pool = None,
+    plans: options.Plans = None,
+    candidates: options.Candidates = None,
+    precision: options.Precision = None,
+    without: options.Without = None,
+    persona_line: options.OldPersonaLines = None,
 ) -> None:
     """Chat with the listener.
 
@@ -55,7 +43,7 @@ def chat(
     at_terminal = sys.stdin.isatty()
     if at_terminal:
         typer.echo("Loading the model …", err=True)
-    listener = Listener.load(
+    listener = Listener.from_pretrained(
         model,
         recipe=recipe,
         weights=weights,

@@ -43,7 +43,7 @@ class Conversation:
             text,
             history=self.dialogue,
             persona=self.persona,
-            want=self.target,
+            target=self.target,
             seed=None if self.seed is None else self.seed + self.tries,
             on_text=(lambda chunk: typer.echo(visible(chunk), nl=False)) if stream else None,
         )

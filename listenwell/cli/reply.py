@@ -6,25 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import (
-    Act,
-    AsJson,
-    Candidates,
-    Emotion,
-    Mechanisms,
-    Model,
-    OldMechanisms,
-    OldPersonaLines,
-    PersonaLines,
-    Plans,
-    Pool,
-    Precision,
-    Recipe,
-    Seed,
-    Tone,
-    Weights,
-    Without,
-)
+from listenwell.cli import options
 from listenwell.cli.terminal import visible
 from listenwell.generators import DEFAULT
 
@@ -34,26 +16,26 @@ if TYPE_CHECKING:
 
 def reply(
     text: Annotated[str, typer.Argument(help="The user's message; - reads it from standard input.")],
-    persona: PersonaLines = None,
+    persona: options.PersonaLines = None,
     history: Annotated[
         Path | None, typer.Option(help="A JSONL file whose last dialogue is the conversation so far.")
     ] = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-    model: Model = DEFAULT,
-    recipe: Recipe = None,
-    weights: Weights = None,
-    pool: Pool = None,
-    act: Act = None,
-    mechanisms: Mechanisms = None,
-    tone: Tone = None,
-    emotion: Emotion = None,
-    plans: Plans = None,
-    candidates: Candidates = None,
-    precision: Precision = None,
-    without: Without = None,
-    mechanism: OldMechanisms = None,
-    persona_line: OldPersonaLines = None,
+    seed: options.Seed = None,
+    as_json: options.AsJson = False,
+    model: options.Model = DEFAULT,
+    recipe: options.Recipe = None,
+    weights: options.Weights = None,
+    pool: options.Pool = None,
+    act: options.Act = None,
+    mechanisms: options.Mechanisms = None,
+    tone: options.Tone = None,
+    emotion: options.Emotion = None,
+    plans: options.Plans = None,
+    candidates: options.Candidates = None,
+    precision: options.Precision = None,
+    without: options.Without = None,
+    mechanism: options.OldMechanisms = None,
+    persona_line: options.OldPersonaLines = None,
 ) -> None:
     """Reply to one message.
 
@@ -69,7 +51,7 @@ def reply(
     mechanisms = mechanisms or mechanism
     is_steered = any(factor is not None for factor in (emotion, mechanisms, act, tone))
     target = wanted(emotion, mechanisms, act, tone) if is_steered else None
-    listener = Listener.load(
+    listener = Listener.from_pretrained(
         model,
         recipe=recipe,
         weights=weights,
@@ -83,7 +65,7 @@ def reply(
         text,
         history=read_history(history) if history else None,
         persona=persona or persona_line or (),
-        want=target,
+        target=target,
         seed=seed,
         on_text=None if as_json else lambda chunk: typer.echo(visible(chunk), nl=False),
     )

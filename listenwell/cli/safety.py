@@ -82,9 +82,8 @@ def corpus(
         "corpus": f"{name}, {split}",
         "alarms": alarms(Detector.load(), list(dict.fromkeys(messages))),  # a post may occur several times
         "replies": len(replies),
-        "faults": figures.pop(HUMAN),
     }
-    typer.echo(as_json(head | figures))
+    typer.echo(as_json(head | figures | {"faults": figures["faults"][HUMAN]}))
 
 
 @measure.command()
@@ -114,9 +113,7 @@ def baselines(
         released = {name: replies for name, replies in systems.items() if name != HUMAN}
         split = ("empathetic_dialogues", "test")
         _keep_replies(released, split, sha256(file), f"measure baselines {file.name}", keep)
-    figures = filtered(systems, show)
-    faults = {name: figures.pop(name) for name in systems}
-    typer.echo(as_json({"file": file.name, "replies": len(records), "faults": faults} | figures))
+    typer.echo(as_json({"file": file.name, "replies": len(records)} | filtered(systems, show)))
 
 
 @measure.command()
@@ -132,9 +129,7 @@ def replies(
     systems, split = read_run(file)
     if keep:
         _keep_replies(systems, split, sha256(file), f"measure replies {file.name}", keep)
-    figures = filtered(systems, show)
-    faults = {name: figures.pop(name) for name in systems}
-    typer.echo(as_json({"file": file.name, "faults": faults} | figures))
+    typer.echo(as_json({"file": file.name} | filtered(systems, show)))
 
 
 @safety.command()

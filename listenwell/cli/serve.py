@@ -1,8 +1,7 @@
 """`listenwell serve`: the chat service and its page."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -115,12 +114,12 @@ def serve(
     from listenwell.serving.run import serve as run
     from listenwell.serving.settings import Limits, Settings, default_store
 
-    names = tuple(model or [DEFAULT])
+    names, disabled = tuple(model or [DEFAULT]), tuple(without or ())
     settings = Settings(
         host=host,
         port=port,
         models=names,
-        planning=_planning(names, tuple(without or ())) if backend == "own" else names,
+        planning=_planning(names, disabled) if backend == "own" else names,
         api_key=api_key,
         store=None if no_store else store or default_store(),
         country=country,
@@ -130,55 +129,39 @@ def serve(
         limits=Limits(requests_a_minute=rate, queue=queue),
     )
     if backend == "own":
-        factory = _own(names[0], recipe, weights, pool, plans, candidates, country, tuple(without or ()))
+        first = {"recipe": recipe, "weights": weights, "pool": pool, "plans": plans, "candidates": candidates}
+        factory = _own(names[0], first, country, disabled)
     else:
         factory = _remote(backend, base_url, backend_key, plans, country)
     set_up()
     run(make_app(settings, factory), settings, lambda line: typer.echo(visible(line)), not no_browser)
 
 
+def _planning(names: tuple[str, ...], disabled: tuple[str, ...]) -> tuple[str, ...]:
+    """The models that plan; an unknown name is an error before anything starts."""
+    from listenwell.generators import GENERATORS
+
+    return tuple(name for name in names if GENERATORS.load(name).can_plan() and "plan" not in disabled)
+
+
 def _own(
-    first: str,
-    recipe: Path | None,
-    weights: Path | None,
-    pool: str | None,
-    plans: int | None,
-    candidates: int | None,
-    country: str | None,
-    without: tuple[str, ...],
+    first: str, settings: dict[str, Any], country: str | None, disabled: tuple[str, ...]
 ) -> "Callable[[str], Listener]":
-    """A loader of listenwell's own models by name."""
+    """A loader of listenwell's own models by name; the settings are those of the first."""
 
     def load(name: str) -> "Listener":
         from listenwell.listener import Listener
 
-        if name != first:
-            return Listener.load(name, country=country, without=without)
-        return Listener.load(
-            name,
-            recipe=recipe,
-            weights=weights,
-            pool=pool,
-            plans=plans,
-            candidates=candidates,
-            country=country,
-            without=without,
-        )
+        own = settings if name == first else {}
+        return Listener.from_pretrained(name, country=country, without=disabled, **own)
 
     return load
-
-
-def _planning(names: tuple[str, ...], without: tuple[str, ...]) -> tuple[str, ...]:
-    """The models that plan; an unknown name is an error before anything starts."""
-    from listenwell.generators import GENERATORS
-
-    return tuple(name for name in names if hasattr(GENERATORS.load(name), "plan") and "plan" not in without)
 
 
 def _remote(
     backend: str, base_url: str | None, key: str | None, plans: int | None, country: str | None
 ) -> "Callable[[str], Listener]":
-    """A loader of the models of an OpenAI-compatible endpoint."""
+    """A loader of the models of an OpenAI-compatible endpoint; the other stages are the shipped ones."""
     from listenwell.errors import InputError, unknown_name
 
     if backend != "openai":
@@ -187,10 +170,16 @@ def _remote(
         raise InputError("The endpoint has no address.", "Give it with --base-url, including /v1.")
 
     def load(name: str) -> "Listener":
+        from listenwell.annotators.annotator import Annotator
+        from listenwell.annotators.replies import REPLY_HEADS
         from listenwell.generators.remote import Remote, RemoteConfig
-        from listenwell.serving.remote_listener import remote_listener
+        from listenwell.listener import Listener
+        from listenwell.reranking.reranker import Reranker
+        from listenwell.safety.guard import Guard
 
         config = RemoteConfig(base_url, name, key, **({} if plans is None else {"plans": plans}))
-        return remote_listener(Remote(config), country)
+        generator, annotator = Remote(config), Annotator.load(heads=("emotion", *REPLY_HEADS))
+        reranker = Reranker.load(annotator=annotator)
+        return Listener(generator, annotator, generator, reranker, Guard.load(country))
 
     return load

@@ -6,7 +6,7 @@ hinted at is a *concern*: the conversation continues, and help is mentioned.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -77,73 +77,54 @@ class Detector:
         offset = max(0, len(text) - LAST_CHARACTERS)
         read = normalize(text[offset:])
         sentences = _sentences(read.text)
-        sentence_probabilities = self._probabilities(read.text, sentences)
-        signs, settled = self._by_patterns(read, sentences, sentence_probabilities)
-        signs += self._by_head(read, sentences, sentence_probabilities, settled)
-        unique = {
-            Sign(sign.kind, sign.level, sign.start + offset, sign.end + offset, sign.by): None
-            for sign in signs
-        }
+        probabilities = self.head.probabilities([read.text[start:end] for start, end in sentences])
+        signs, settled = self._by_patterns(read, sentences, probabilities)
+        signs += self._by_head(read, sentences, probabilities, settled)
+        unique = {replace(sign, start=sign.start + offset, end=sign.end + offset): None for sign in signs}
         ordered = tuple(sorted(unique, key=lambda sign: (sign.start, sign.end)))
         most_severe = max(ordered, key=_severity, default=None)
-        score = (
-            float(sentence_probabilities[:, self._crises].sum(axis=1).max())
-            if len(sentence_probabilities)
-            else 0.0
-        )
-        return Finding(
-            most_severe.level if most_severe else NONE,
-            most_severe.kind if most_severe else None,
-            round(score, 4),
-            ordered,
-        )
-
-    def _probabilities(self, text: str, sentences: Sequence[tuple[int, int]]) -> np.ndarray:
-        """The classifier's probabilities (sentences, labels)."""
-        return self.head.probabilities([text[start:end] for start, end in sentences])
+        score = round(float(probabilities[:, self._crises].sum(axis=1).max()), 4)
+        if most_severe is None:
+            return Finding(NONE, None, score, ())
+        return Finding(most_severe.level, most_severe.kind, score, ordered)
 
     def _by_patterns(
-        self, read: Normalized, sentences: Sequence[tuple[int, int]], sentence_probabilities: np.ndarray
+        self, read: Normalized, sentences: Sequence[tuple[int, int]], probabilities: np.ndarray
     ) -> tuple[list[Sign], set[int]]:
         """The signs found by patterns, and the sentences whose context says that there is no crisis."""
         signs, settled = list[Sign](), set[int]()
         for pattern in self._patterns:
             for match in pattern.regex.finditer(read.text):
                 row = _row(sentences, match.start() + 1)
-                kind, level = context_modifiers.in_context(
-                    pattern, read.text, match.start(), match.end(), sentences[row]
-                )
+                kind, level = context_modifiers.in_context(pattern, read.text, *match.span(), sentences[row])
                 if level != CRISIS:
                     settled.add(row)
                 if level != NONE and pattern.strength != STRONG:
-                    sure = float(sentence_probabilities[row][self._crises].sum())
+                    sure = float(probabilities[row][self._crises].sum())
                     level = level if sure >= AGREES else NONE
                 if level != NONE:
-                    start, end = read.span(match.start(), match.end())
-                    signs.append(Sign(kind, level, start, end, pattern.strength))
+                    signs.append(Sign(kind, level, *read.span(*match.span()), pattern.strength))
         return signs, settled
 
     def _by_head(
         self,
         read: Normalized,
         sentences: Sequence[tuple[int, int]],
-        sentence_probabilities: np.ndarray,
+        probabilities: np.ndarray,
         settled: set[int],
     ) -> list[Sign]:
         """The signs found by the classifier alone; a settled sentence is a concern at most."""
         signs = list[Sign]()
         labels = self.head.config.labels
-        for number, ((start, end), row) in enumerate(zip(sentences, sentence_probabilities, strict=True)):
+        for number, ((start, end), row) in enumerate(zip(sentences, probabilities, strict=True)):
             crisis, past = float(row[self._crises].sum()), float(row[labels.index(PAST)])
             sure = crisis >= SURE
             if end - start < SHORT or not context_modifiers.speaks_of_harm(read.text[start:end]):
                 continue
             if sure or crisis >= UNEASY or past >= SURE:
                 kind = KINDS[int(row[self._crises].argmax())]
-                first, last = read.span(start, end)
                 soft = not sure or number in settled or context_modifiers.softened(read.text, start, end)
-                level = CONCERN if soft else CRISIS
-                signs.append(Sign(kind, level, first, last, "head"))
+                signs.append(Sign(kind, CONCERN if soft else CRISIS, *read.span(start, end), "head"))
         return signs
 
 

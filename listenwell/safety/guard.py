@@ -90,14 +90,6 @@ class Guard:
         notes |= _dropped(len(candidates), reasons) | {"answer": "fallback"}
         return Verdict(fallback(_own_turns(dialogue)), notes)
 
-    def check(self, dialogue: Dialogue) -> Verdict | None:
-        """The fixed answer of `assess`, if any."""
-        return self.assess(dialogue).verdict
-
-    def guard(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> Verdict:
-        """`assess` and `select` in one call."""
-        return self.select(dialogue, candidates, self.assess(dialogue))
-
     def _notes(self, finding: Finding) -> dict[str, str]:
         if finding.level == NONE or finding.kind is None:
             return {"level": NONE}

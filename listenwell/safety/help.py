@@ -50,19 +50,15 @@ def help_for(country: str | None = None, file: Path = FILE) -> Help:
     """
     table = _table(file)
     code = country_code(country) if country else None
+    emergency = table["emergency"]
+    common = emergency["number"] if code in emergency["countries"] else LOCAL_EMERGENCY
     return Help(
         directory=table["directory"],
-        emergency=_emergency(table["emergency"], code),
+        emergency=str(emergency.get("elsewhere", {}).get(code, common)),
         checked=str(table["checked"]),
         lines=tuple(line for line in all_lines(file) if line.country == code),
         country=code,
     )
-
-
-def _emergency(table: dict[str, Any], code: str | None) -> str:
-    """A country's own number, or that of the European Union."""
-    common = table["number"] if code in table["countries"] else LOCAL_EMERGENCY
-    return str(table.get("elsewhere", {}).get(code, common))
 
 
 def country_code(country: str) -> str:

@@ -76,9 +76,9 @@ def alarms(detector: Detector, texts: Iterable[str]) -> dict[str, float]:
 
 
 def filtered(systems: Mapping[str, Sequence[str]], show: int = 0) -> dict[str, Json]:
-    """The percentage of each system's replies that is filtered, by reason; examples under "filtered"."""
-    rates: dict[str, Json] = {name: fault_rates(replies) for name, replies in systems.items()}
-    shown: dict[str, Json] = {
+    """The percentage of each system's replies that is filtered, by reason, and examples of them."""
+    rates = {name: fault_rates(replies) for name, replies in systems.items()}
+    shown = {
         name: [
             {"reply": reply, **{fault.reason: fault.text for fault in own_faults}}
             for reply in dict.fromkeys(replies)
@@ -86,7 +86,7 @@ def filtered(systems: Mapping[str, Sequence[str]], show: int = 0) -> dict[str, J
         ][:show]
         for name, replies in systems.items()
     }
-    return rates | ({"filtered": shown} if show else {})
+    return {"faults": rates} | ({"filtered": shown} if show else {})
 
 
 def read_run(file: Path) -> tuple[dict[str, list[str]], tuple[str, str]]:

@@ -9,8 +9,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from string import ascii_lowercase
 
-from listenwell.safety.spelling import DOUBLE, HIDDEN, LOOKALIKES, MEANT, NEAR, NOT_NEAR, SIGNS, SPELT_OUT
 from listenwell.words import expanded, word_set
 
 _QUOTES = str.maketrans(dict.fromkeys("’‘ʼ＇´`", "'") | dict.fromkeys("“”„«»", '"'))
@@ -43,6 +44,37 @@ _JOINED = {
     ("ca", "not"): "can not",
     ("wo", "not"): "will not",
 }
+MEANT = {
+    written: meant
+    for line in Path(__file__).with_name("spelling.txt").read_text("utf-8").splitlines()
+    for meant, _, variants in (line.partition(": "),)
+    for written in variants.split()
+    if not line.startswith("#")
+}
+"""Abbreviations, typos and disguised words, and what they mean."""
+_HIDDEN = (
+    "kill killing killed die dying dead death suicide suicidal myself yourself himself herself cut cutting "
+    "hurt hurting harm harming self rape raped rapes rapist gun shoot murder murdered overdose overdosed "
+    "abuse abused abuses molested sex hang hanging pills wrists bleach unalive life end"
+)
+HIDDEN = tuple(_HIDDEN.split())
+"""Words that people hide with digits and signs, as in su1cide, k!ll, s*icidal."""
+SPELT_OUT = ("killmyself", "killingmyself", "wanttodie", "wannadie", "endmylife", "enditall", "killyourself")
+"""What people write letter by letter."""
+_SIGNS = "0o 1il 3e 4a 5s 7t 8b @a $s !il |il +t"
+SIGNS = {entry[0]: entry[1:] for entry in _SIGNS.split()} | dict.fromkeys("*#", ascii_lowercase)
+"""Which letters a sign may stand for: above, each sign is followed by them; the last two are any letter."""
+NEAR = ("suicide", "suicidal", "myself", "himself", "herself", "overdose", "overdosed")
+"""Words that are recognized with one letter wrong, missing, doubled or swapped."""
+NOT_NEAR = word_set("overdone overdoes suicided suicides overdoses")
+"""Words of their own that lie as near."""
+DOUBLE = word_set(
+    "kill killing killed will pill pills feel feeling need bleed bleeding off all tell still soon good hell "
+    "sleep keep too see been hitting cutting well call school goodbye"
+)
+"""Words with a double letter: "killll" is "kill", "dieee" is "die"."""
+LOOKALIKES = str.maketrans("аеорсухіѕԁӏո", "aeopcyxisdln")
+"""Cyrillic and Armenian letters that look like Latin ones."""
 LONGEST = 40
 """Longer words are truncated: no pattern has one."""
 

@@ -4,20 +4,28 @@ Softmax regression with an L2 penalty, by full-batch Adam (Kingma and Ba 2015). 
 weights have the license of the code.
 """
 
+import random
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import product
+from math import prod
 from pathlib import Path
 
 import numpy as np
 
 from listenwell.checkpoint import writing
+from listenwell.errors import InputError
 from listenwell.files import sha256
 from listenwell.safety.crisis import Detector
 from listenwell.safety.head import KIND, LABELS, Features, Head, HeadConfig, softmax
 from listenwell.safety.measure import as_json, read_list, report, table
 from listenwell.safety.normalizer import normalize
-from listenwell.safety.training_data import SENTENCES, training_examples
 from listenwell.serialization import Record, indented
 
+SENTENCES = Path(__file__).with_name("sentences.txt")
+"""Our own templates, with [one|other] alternatives."""
+_ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")
 PLACEHOLDER = "{{figures}}"
 
 
@@ -91,3 +99,43 @@ def write_checkpoint(target: Path, card: Path | None = None, sentences: Path | N
         if card:
             text = card.read_text(encoding="utf-8").replace(PLACEHOLDER, table(figures) if figures else "")
             (folder / "README.md").write_text(text, encoding="utf-8")
+
+
+def training_examples(each: int, seed: int, file: Path = SENTENCES) -> Iterator[tuple[str, str]]:
+    """Label and text of every example.
+
+    Args:
+        each: the maximum number of variants per line.
+        seed: for drawing them.
+        file: lines of sentences under lines "= label".
+    """
+    draw, label = random.Random(seed), ""
+    for number, raw in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        if line.startswith("= "):
+            label = line[2:]
+            continue
+        if label not in LABELS:
+            raise InputError(
+                f"{file.name}:{number} is under the label {label!r}.", f"Known: {', '.join(LABELS)}."
+            )
+        yield from ((label, text) for text in variants(line, each, draw))
+
+
+def variants(line: str, most: int, draw: random.Random) -> list[str]:
+    """Up to `most` different variants of a line."""
+    options = [group.split("|") for group in _ALTERNATIVES.findall(line)]
+    counts = [len(group) for group in options]
+    selections: Iterable[Sequence[str]] = product(*options)
+    if (count := prod(counts)) > most:
+        numbers = draw.sample(range(count), most)
+        indices = zip(*np.unravel_index(numbers, counts, order="F"), strict=True)
+        selections = [[group[index] for group, index in zip(options, row, strict=True)] for row in indices]
+    return [" ".join(_filled(line, selected).split()) for selected in selections]
+
+
+def _filled(line: str, selected: Sequence[str]) -> str:
+    remaining = iter(selected)
+    return _ALTERNATIVES.sub(lambda _: next(remaining), line)

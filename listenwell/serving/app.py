@@ -10,8 +10,8 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 
+from listenwell.listener import Listener
 from listenwell.serving.api_errors import Json, add_handlers
-from listenwell.serving.batching import Answers
 from listenwell.serving.conversations_api import conversation_routes
 from listenwell.serving.docs_page import docs_page
 from listenwell.serving.limits import LimitBody, LimitRate
@@ -49,7 +49,7 @@ NO_PAGE = (
 
 def make_app(
     settings: Settings,
-    listener_factory: Callable[[str], Answers],
+    listener_factory: Callable[[str], Listener],
     annotator_factory: "Callable[[], Annotator]" = shipped_annotator,
     ranker_factory: "Callable[[], Ranker]" = shipped_ranker,
     static: Path = STATIC,

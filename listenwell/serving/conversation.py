@@ -28,19 +28,9 @@ class Exchange:
     """The version of the current reply, from 1."""
 
     @property
-    def replies(self) -> tuple[Reply, ...]:
-        """Version 1 first."""
-        return tuple(version.reply for version in self.versions)
-
-    @property
     def current_version(self) -> Version | None:
         """The reply that the conversation continues from, with its target."""
         return self.versions[self.current - 1] if self.current else None
-
-    @property
-    def reply(self) -> Reply | None:
-        """The reply that the conversation continues from."""
-        return self.versions[self.current - 1].reply if self.current else None
 
 
 @dataclass(frozen=True)
@@ -71,7 +61,7 @@ class Conversation:
         )
 
     def dialogue(self, until: int | None = None, most: int | None = None) -> Dialogue | None:
-        """Convert to a `Dialogue`; None if there are no messages.
+        """Convert to a `Dialogue` with each reply's model, seed and target as notes; None without messages.
 
         Args:
             until: end with the message of this exchange.
@@ -84,16 +74,10 @@ class Conversation:
                 break
             version = exchange.current_version
             if version and version.reply.text.strip():
-                turns.append(_turn(version))
+                notes = {"model": version.reply.model, "seed": str(version.reply.seed)}
+                notes |= {"target": version.target.to_json()} if version.target else {}
+                turns.append(Turn(LISTENER, version.reply.text, notes=tuple(notes.items())))
         if not turns:
             return None
         personas = (Persona(LISTENER, self.persona),) if self.persona else ()
         return Dialogue(tuple(turns[-most:] if most else turns), id=self.id, personas=personas)
-
-
-def _turn(version: Version) -> Turn:
-    """A reply as a turn; its target is among the notes, as JSON."""
-    reply, target = version.reply, version.target
-    notes = {"model": reply.model, "seed": str(reply.seed)}
-    notes |= {"target": target.to_json()} if target else {}
-    return Turn(LISTENER, reply.text, notes=tuple(notes.items()))

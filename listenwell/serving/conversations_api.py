@@ -5,52 +5,27 @@ visitor is identified by a cookie or the header X-Listenwell-Visitor; the first 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Annotated, Any, Protocol, TypeVar
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
 from listenwell.dialogue import Factors
+from listenwell.serving import schemas
 from listenwell.serving.api_errors import GONE, ApiError, Json, api_error_of
 from listenwell.serving.conversation import Conversation, Exchange, Version
 from listenwell.serving.own_api import STREAMED, waiting_events
 from listenwell.serving.request_queue import Ticket
-from listenwell.serving.schemas import (
-    MOST_TURNS,
-    AgainIn,
-    AnsweredOut,
-    ConversationChange,
-    ConversationIn,
-    ConversationOut,
-    CurrentIn,
-    DeletedOut,
-    MessageIn,
-    ReplyOptions,
-    SummariesOut,
-    errors,
-)
 from listenwell.serving.security import new_visitor, owner_of, remember, visitor_of
 from listenwell.serving.service import Service, finished
-from listenwell.serving.store import Store
 from listenwell.serving.streaming import Events, chunks, disconnected, sent_event
 
-T = TypeVar("T")
 Storing = asyncio.Task[tuple[int, Version]]
 """A reply in progress: its version number and itself, once it is stored."""
-Id = Annotated[str, Path(max_length=64)]
-Number = Annotated[int, Path(ge=1, le=100_000)]
-
-
-class Stored(Protocol):
-    """Runs something with the store outside of the event loop."""
-
-    def __call__(self, work: Callable[[Store], T]) -> Awaitable[T]: ...  # noqa: D102
-
-
 JSON_LINES = "application/x-ndjson"
-_EXPORTED: dict[int | str, dict[str, Any]] = {
+EXPORTED: dict[int | str, dict[str, Any]] = {
     200: {"content": {JSON_LINES: {}}, "description": "One dialogue per line."}
 }
 
@@ -60,104 +35,98 @@ def _owner(request: Request) -> str:
     return owner_of(visitor_of(request) or new_visitor())
 
 
+Id = Annotated[str, Path(max_length=64)]
+Number = Annotated[int, Path(ge=1, le=100_000)]
 Owner = Annotated[str, Depends(_owner)]
 
 
 def conversation_routes(service: Service) -> APIRouter:
     """The endpoints."""
-    router = APIRouter(prefix="/api/conversations", tags=["conversations"])
-    stored = _stored_by(service)
+    router = APIRouter(prefix="/api/conversations", tags=["conversations"], responses=schemas.errors(404))
 
-    @router.post("", status_code=201, response_model=ConversationOut, responses=errors(404, 409))
-    async def create(request: Request, body: ConversationIn) -> Response:
+    @router.post("", status_code=201, response_model=schemas.ConversationOut, responses=schemas.errors(409))
+    async def create(request: Request, body: schemas.ConversationIn) -> Response:
         """Start a conversation; sets a new visitor's cookie. The same key returns the same one."""
         if body.model is not None:
             service.models.name_of(body.model)
         token = visitor_of(request) or new_visitor()
-        owner, key = owner_of(token), body.key
-        created = await stored(lambda store: store.create(owner, body.model, body.persona, key))
+        store, owner = service.store, owner_of(token)
+        created = await run_in_threadpool(store.create, owner, body.model, body.persona, body.key)
         response = Json(as_json(created), 201)
         remember(response, token, request.url.scheme == "https")
         return response
 
-    @router.get("", response_model=SummariesOut, responses=errors(404))
+    @router.get("", response_model=schemas.SummariesOut)
     async def listed(owner: Owner) -> Response:
         """Your conversations, the latest first."""
-        rows = await stored(lambda store: store.listed(owner))
         summaries = [
             as_json(conversation) | {"exchanges": count, "begins": beginning}
-            for conversation, count, beginning in rows
+            for conversation, count, beginning in await run_in_threadpool(service.store.listed, owner)
         ]
         return Json({"conversations": summaries})
 
-    @router.delete("", response_model=DeletedOut, responses=errors(404))
+    @router.delete("", response_model=schemas.DeletedOut)
     async def delete_all(owner: Owner) -> Response:
         """Delete all your conversations."""
-        return Json({"deleted": await stored(lambda store: store.delete_all(owner))})
+        return Json({"deleted": await run_in_threadpool(service.store.delete_all, owner)})
+
+    @router.get("/export", response_class=Response, responses=EXPORTED)
+    async def export_all(owner: Owner) -> Response:
+        """All your conversations as JSON lines, one dialogue each, in listenwell's format."""
+        return _exported(await run_in_threadpool(service.store.everything, owner))
 
     _add_single(router, service)
     _add_replying(router, service)
     return router
 
 
-def _stored_by(service: Service) -> "Stored":
-    async def stored(work: Callable[[Store], T]) -> T:
-        return await run_in_threadpool(work, service.store)
-
-    return stored
-
-
 def _add_single(router: APIRouter, service: Service) -> None:
-    """The endpoints of a single conversation, and the export of all."""
-    stored = _stored_by(service)
+    """The endpoints of a single conversation."""
 
-    @router.get("/export", response_class=Response, responses=errors(404) | _EXPORTED)
-    async def export_all(owner: Owner) -> Response:
-        """All your conversations as JSON lines, one dialogue each, in listenwell's format."""
-        return _exported(await stored(lambda store: store.everything(owner)))
-
-    @router.get("/{id}", response_model=ConversationOut, responses=errors(404))
+    @router.get("/{id}", response_model=schemas.ConversationOut)
     async def get(id: Id, owner: Owner) -> Response:
         """A conversation with every reply."""
-        return Json(as_json(await stored(lambda store: store.get(owner, id))))
+        return Json(as_json(await run_in_threadpool(service.store.get, owner, id)))
 
-    @router.patch("/{id}", response_model=ConversationOut, responses=errors(404))
-    async def change(id: Id, body: ConversationChange, owner: Owner) -> Response:
+    @router.patch("/{id}", response_model=schemas.ConversationOut)
+    async def change(id: Id, body: schemas.ConversationChange, owner: Owner) -> Response:
         """Set another persona or model from now on."""
         if body.model is not None:
             service.models.name_of(body.model)
-        return Json(as_json(await stored(lambda store: store.change(owner, id, body.persona, body.model))))
+        changed = await run_in_threadpool(service.store.change, owner, id, body.persona, body.model)
+        return Json(as_json(changed))
 
-    @router.delete("/{id}", status_code=204, responses=errors(404))
+    @router.delete("/{id}", status_code=204)
     async def delete(id: Id, owner: Owner) -> Response:
         """Delete a conversation."""
-        await stored(lambda store: store.delete(owner, id))
+        await run_in_threadpool(service.store.delete, owner, id)
         return Response(status_code=204)
 
-    @router.get("/{id}/export", response_class=Response, responses=errors(404) | _EXPORTED)
+    @router.get("/{id}/export", response_class=Response, responses=EXPORTED)
     async def export(id: Id, owner: Owner) -> Response:
         """A conversation as one line of JSON."""
-        return _exported([await stored(lambda store: store.get(owner, id))])
+        return _exported([await run_in_threadpool(service.store.get, owner, id)])
 
-    @router.put("/{id}/exchanges/{number}/current", response_model=ConversationOut, responses=errors(404))
-    async def choose(id: Id, number: Number, body: CurrentIn, owner: Owner) -> Response:
+    @router.put("/{id}/exchanges/{number}/current", response_model=schemas.ConversationOut)
+    async def choose(id: Id, number: Number, body: schemas.CurrentIn, owner: Owner) -> Response:
         """Continue from another reply to an exchange."""
-        return Json(as_json(await stored(lambda store: store.set_current(owner, id, number, body.version))))
+        changed = await run_in_threadpool(service.store.set_current, owner, id, number, body.version)
+        return Json(as_json(changed))
 
 
 def _add_replying(router: APIRouter, service: Service) -> None:
     """The endpoints that need the model."""
-    statuses = errors(404, 409, 502, 503) | STREAMED
+    statuses = schemas.errors(409, 502, 503) | STREAMED
 
-    @router.post("/{id}/messages", response_model=AnsweredOut, responses=statuses)
-    async def say(request: Request, id: Id, body: MessageIn, owner: Owner) -> Response:
+    @router.post("/{id}/messages", response_model=schemas.AnsweredOut, responses=statuses)
+    async def say(request: Request, id: Id, body: schemas.MessageIn, owner: Owner) -> Response:
         """Send a message and get a reply; both are stored."""
         body.target_factors()  # an invalid target is an error before anything is stored
         number = await run_in_threadpool(service.store.add_message, owner, id, body.text, body.key)
         return await _Replying(service, owner, id).answer(request, body, number)
 
-    @router.post("/{id}/again", response_model=AnsweredOut, responses=statuses)
-    async def again(request: Request, id: Id, body: AgainIn, owner: Owner) -> Response:
+    @router.post("/{id}/again", response_model=schemas.AnsweredOut, responses=statuses)
+    async def again(request: Request, id: Id, body: schemas.AgainIn, owner: Owner) -> Response:
         """Reply to the last message again, for instance with another target; every reply is stored."""
         return await _Replying(service, owner, id).answer(request, body)
 
@@ -168,9 +137,7 @@ class _Replying:
     def __init__(self, service: Service, owner: str, id: str) -> None:
         self._service, self._owner, self._id = service, owner, id
 
-    async def answer(
-        self, request: Request, body: MessageIn | AgainIn, number: int | None = None
-    ) -> Response:
+    async def answer(self, request: Request, body: schemas.AgainIn, number: int | None = None) -> Response:
         """Reply to an exchange, or to the last one again."""
         service = self._service
         conversation = await run_in_threadpool(service.store.get, self._owner, self._id)
@@ -179,7 +146,7 @@ class _Replying:
         exchange = conversation.exchange(number) if number else (conversation.exchanges or (None,))[-1]
         if exchange is None:
             raise ApiError(404, "not_found", "This conversation has no message yet.")
-        if number and exchange.reply:  # a repeated message
+        if number and exchange.current:  # a repeated message
             return self._response(body, exchange.number, len(exchange.versions), exchange.versions[-1])
         # A repeated request shares the first reply to an exchange, or the reply with its key.
         name = exchange.number if number else body.key
@@ -195,11 +162,7 @@ class _Replying:
         return self._response(body, exchange.number, *storing.result())
 
     def _start(
-        self,
-        conversation: Conversation,
-        exchange: Exchange,
-        body: MessageIn | AgainIn,
-        name: int | str | None,
+        self, conversation: Conversation, exchange: Exchange, body: schemas.AgainIn, name: int | str | None
     ) -> "tuple[Ticket, Storing]":
         """Queue a request; one with the same name that is in progress is shared.
 
@@ -210,7 +173,7 @@ class _Replying:
             ticket, storing = service.under_way[shared]
             ticket.watchers += 1
             return ticket, storing
-        dialogue = conversation.dialogue(exchange.number, MOST_TURNS + 1)
+        dialogue = conversation.dialogue(exchange.number, schemas.MOST_TURNS + 1)
         assert dialogue is not None
         model = body.model or conversation.model
         ticket = service.ask(model, dialogue, body.target_factors(), body.seed, body.candidates)
@@ -237,7 +200,7 @@ class _Replying:
             added = exchange.versions[version - 1] if exchange else added
         return version, added
 
-    def _response(self, body: ReplyOptions, number: int, version: int, kept: Version) -> Response:
+    def _response(self, body: schemas.ReplyOptions, number: int, version: int, kept: Version) -> Response:
         if body.stream:
             return Events(_reply_events(number, version, kept))
         return Json(_answer(number, version, kept))
@@ -271,11 +234,7 @@ def _reply(kept: Version) -> dict[str, Any]:
 def as_json(conversation: Conversation) -> dict[str, Any]:
     """A conversation as JSON values."""
     return {
-        "id": conversation.id,
-        "model": conversation.model,
-        "persona": list(conversation.persona),
-        "created": conversation.created,
-        "changed": conversation.changed,
+        **vars(conversation),
         "exchanges": [
             {
                 "number": exchange.number,

@@ -66,8 +66,7 @@ def _kind(field: dict[str, Any]) -> str:
 
 def example(method: str, path: str, body: dict[str, Any], schema: dict[str, Any]) -> str:
     """A curl command with the required fields only."""
-    model = _resolved(body, schema)
-    values = {name: _example_of(model["properties"][name], schema) for name in model.get("required", ())}
+    values = _example_of(body, schema)
     address = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), path)
     head = f"curl -X {method} http://127.0.0.1:8000{address} -H 'Content-Type: application/json'"
     return f"{head} -d '{json.dumps(values)}'"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from listenwell.errors import ListenwellError
+from listenwell.listener import Listener
 from listenwell.serving.api_errors import ApiError
-from listenwell.serving.batching import Answers
 from listenwell.serving.logs import log_failure
 
 ALIAS = "listenwell"
@@ -27,13 +27,13 @@ class Models:
     def __init__(
         self,
         names: Sequence[str],
-        load: Callable[[str], Answers],
+        load: Callable[[str], Listener],
         planning: Sequence[str] | None = None,
     ) -> None:
         self.names, self._load, self._planning = tuple(names), load, planning
-        self._listeners: dict[str, Future[Answers]] = {}
+        self._listeners: dict[str, Future[Listener]] = {}
 
-    def start(self, name: str | None = None) -> "Future[Answers]":
+    def start(self, name: str | None = None) -> "Future[Listener]":
         """Start loading a model unless that has started."""
         name = self.name_of(name)
         if name not in self._listeners:
@@ -42,7 +42,7 @@ class Models:
             threading.Thread(target=self._fill, args=(name,), name=f"loads {name}", daemon=True).start()
         return self._listeners[name]
 
-    def get(self, name: str | None = None) -> tuple[str, Answers]:
+    def get(self, name: str | None = None) -> tuple[str, Listener]:
         """The name and the listener; 404 for an unknown model, 503 for one that is not ready."""
         name = self.name_of(name)
         loading = self.start(name)

@@ -21,23 +21,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from listenwell.dialogue import INSTRUCTION, LISTENER, SPEAKER, Dialogue, Reply, Turn
 from listenwell.errors import InputError
-from listenwell.listener import Listener
 from listenwell.safety.replies import faults
+from listenwell.serving import schemas
 from listenwell.serving.api_errors import ApiError, Json, api_error_of
-from listenwell.serving.models import Models
 from listenwell.serving.request_queue import Ticket
-from listenwell.serving.schemas import (
-    LINE,
-    MOST_CHARACTERS,
-    MOST_LINES,
-    MOST_TURNS,
-    SEEDS,
-    Candidates,
-    PersonaLines,
-    TargetField,
-    errors,
-    personas,
-)
 from listenwell.serving.service import Service, finished
 from listenwell.serving.streaming import KEEP_ALIVE, Events, answered, chunks, sent_event, until_answered
 
@@ -57,7 +44,7 @@ _ENDS = (re.compile(r"[.!?…]+[\"'”’)]*(?=\s)"), re.compile(r"\S+(?=\s)"))
 _CREATED = 1_700_000_000
 """Creation time of every model; the format requires one."""
 _CHUNK = "chat.completion.chunk"
-Long = Annotated[str, StringConstraints(max_length=MOST_CHARACTERS)]
+Long = Annotated[str, StringConstraints(max_length=schemas.MOST_CHARACTERS)]
 Tokens = Annotated[int | None, Field(ge=1, description="The reply ends with a sentence or word before.")]
 
 
@@ -106,9 +93,9 @@ class ChatIn(BaseModel):
     )
     max_tokens: Tokens = None
     max_completion_tokens: Tokens = None
-    persona: PersonaLines = []
-    target: TargetField = None
-    candidates: Candidates = None
+    persona: schemas.PersonaLines = []
+    target: schemas.TargetField = None
+    candidates: schemas.Candidates = None
 
     @property
     def limit(self) -> int | None:
@@ -129,9 +116,10 @@ class ChatIn(BaseModel):
                 instructions += others
         if self.messages[-1].role != "user" or not self.messages[-1].text().strip():
             raise InputError("The last message is not the user's, or is empty.", "End with a user message.")
-        if len(turns) > MOST_TURNS + 1:
-            notices.append(f"Only the last {MOST_TURNS + 1} messages were read.")
-        dialogue = Dialogue(tuple(turns[-MOST_TURNS - 1 :]), personas=personas(lines[:MOST_LINES]))
+        if len(turns) > schemas.MOST_TURNS + 1:
+            notices.append(f"Only the last {schemas.MOST_TURNS + 1} messages were read.")
+        personas = schemas.personas(lines[: schemas.MOST_LINES])
+        dialogue = Dialogue(tuple(turns[-schemas.MOST_TURNS - 1 :]), personas=personas)
         return dialogue, " ".join(instructions), tuple(notices)
 
     def warnings(self) -> list[str]:
@@ -139,12 +127,8 @@ class ChatIn(BaseModel):
         extra = {name: value for name, value in (self.model_extra or {}).items() if value not in _EMPTY}
         for name in ("response_format", "tool_choice", "function_call", "audio"):
             if name in extra and extra[name] not in _HARMLESS:
-                raise ApiError(
-                    400,
-                    "unsupported_parameter",
-                    f"{name} is not supported: replies are plain text without tool calls. Leave it out.",
-                    param=name,
-                )
+                problem = f"{name} is not supported: replies are plain text without tool calls. Leave it out."
+                raise ApiError(400, "unsupported_parameter", problem, param=name)
         return [
             f"{name[:40]} is not supported and was ignored."
             for name in extra
@@ -197,7 +181,7 @@ class ModelsOut(BaseModel):
 def split_system_message(text: str) -> tuple[list[str], list[str]]:
     """The sentences in the first person (persona lines), and the others (an instruction)."""
     sentences = [part.strip() for part in _SENTENCE.split(text) if part.strip()]
-    persona = [part for part in sentences if _FIRST_PERSON.match(part) and len(part) <= LINE]
+    persona = [part for part in sentences if _FIRST_PERSON.match(part) and len(part) <= schemas.LINE]
     return persona, [part for part in sentences if part not in persona]
 
 
@@ -232,24 +216,22 @@ def is_replaced(reply: Reply) -> bool:
 
 def openai_routes(service: Service) -> APIRouter:
     """The endpoints."""
-    router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"])
+    router = APIRouter(prefix="/v1", tags=["OpenAI-compatible"], responses=schemas.errors())
+    streamed = {200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks."}}
 
-    @router.get("/models", response_model=ModelsOut, responses=errors())
+    @router.get("/models", response_model=ModelsOut)
     async def models() -> Response:
         """List the models."""
         return Json({"object": "list", "data": [_model(name) for name in service.models.names]})
 
-    @router.get("/models/{name}", response_model=ModelOut, responses=errors(404))
+    @router.get("/models/{name}", response_model=ModelOut, responses=schemas.errors(404))
     async def model(name: Annotated[str, Path(max_length=100)]) -> Response:
         """Describe one model."""
         return Json(_model(service.models.name_of(name)))
 
-    @router.post(
-        "/chat/completions",
-        response_model=ChatOut,
-        responses=errors(404, 502, 503)
-        | {200: {"content": {"text/event-stream": {}}, "description": "The completion, or its chunks."}},
-    )
+    statuses = schemas.errors(404, 502, 503) | streamed
+
+    @router.post("/chat/completions", response_model=ChatOut, responses=statuses)
     async def chat_completions(request: Request, body: ChatIn) -> Response:
         """Reply to a conversation in OpenAI's format."""
         warnings = body.warnings()
@@ -258,7 +240,7 @@ def openai_routes(service: Service) -> APIRouter:
             dialogue = replace(dialogue, notes=((INSTRUCTION, instruction),))
         elif instruction:
             warnings.append(NOT_FOLLOWED)
-        seed = None if body.seed is None else body.seed % SEEDS
+        seed = None if body.seed is None else body.seed % schemas.SEEDS
         target = body.target.factors() if body.target else None
         ticket = service.ask(body.model, dialogue, target, seed, body.candidates, body.n or 1)
         completion = _Completion(service, body, dialogue, (notices, warnings), ticket)
@@ -329,21 +311,15 @@ class _Completion:
             for chunk in chunks(text):
                 yield self._chunk(index, {"content": chunk})
             is_last = index == len(choices) - 1
-            yield self._chunk(index, {}, reason, {"listenwell": self._details(reply)} if is_last else {})
+            yield self._chunk(index, {}, reason, **({"listenwell": self._details(reply)} if is_last else {}))
         if self._body.stream_options and self._body.stream_options.include_usage:
             usage = await run_in_threadpool(self._usage, choices)
             yield sent_event(self._head | {"object": _CHUNK, "choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
 
-    def _chunk(
-        self,
-        index: int,
-        delta: dict[str, str],
-        reason: str | None = None,
-        extra: dict[str, Any] | None = None,
-    ) -> bytes:
+    def _chunk(self, index: int, delta: dict[str, str], reason: str | None = None, **extra: object) -> bytes:
         choice = {"index": index, "delta": delta, "finish_reason": reason, "logprobs": None}
-        return sent_event(self._head | {"object": _CHUNK, "choices": [choice]} | (extra or {}))
+        return sent_event(self._head | {"object": _CHUNK, "choices": [choice]} | extra)
 
     def _choices(self, reply: Reply) -> list[tuple[str, str]]:
         """Texts with their finish reasons."""
@@ -356,30 +332,16 @@ class _Completion:
         return [(cut, "stop" if cut == text else "length") for cut, text in zip(cuts, texts, strict=True)]
 
     def _details(self, reply: Reply) -> dict[str, Any]:
-        return reply.to_dict() | {
-            "notices": [*self._notices, *reply.notices],
-            "warnings": self._warnings,
-        }
+        return reply.to_dict() | {"notices": [*self._notices, *reply.notices], "warnings": self._warnings}
 
     def _usage(self, choices: list[tuple[str, str]]) -> dict[str, int]:
         prompt = sum(self._count(turn.text) for turn in self._dialogue.turns)
         completion = sum(self._count(text) for text, _ in choices)
-        return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-        }
+        total = prompt + completion
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total}
 
     def _count(self, text: str) -> int:
-        return count_tokens(self._service.models, self._body.model, text)
-
-
-def count_tokens(models: Models, model: str, text: str) -> int:
-    """The number of tokens of a text for a model; words if the model has no vocabulary here."""
-    try:
-        listener = models.get(model)[1]
-    except ApiError:
-        listener = None
-    # A remote generator has no runtime here, so it is no part of the protocol.
-    runtime = getattr(listener.generate, "runtime", None) if isinstance(listener, Listener) else None
-    return len(runtime.encode(text)) if runtime else len(text.split())
+        """The number of tokens for the model; of words if it has no vocabulary here."""
+        # A remote generator has no runtime here, so it is no part of the protocol.
+        runtime = getattr(self._service.models.get(self._body.model)[1].generate, "runtime", None)
+        return len(runtime.encode(text)) if runtime else len(text.split())

@@ -8,25 +8,10 @@ from fastapi.responses import Response
 
 from listenwell.dialogue import Dialogue
 from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.serving import schemas
 from listenwell.serving.api_errors import Json, api_error_of
 from listenwell.serving.models import Models
 from listenwell.serving.request_queue import Ticket
-from listenwell.serving.schemas import (
-    LINE,
-    MOST_CHARACTERS,
-    MOST_LINES,
-    MOST_REPLIES,
-    MOST_TURNS,
-    AboutOut,
-    AnnotateIn,
-    AnnotateOut,
-    HealthOut,
-    RankIn,
-    RankOut,
-    ReplyIn,
-    ReplyOut,
-    errors,
-)
 from listenwell.serving.service import Service, finished
 from listenwell.serving.settings import NOTICE, Settings, is_loopback
 from listenwell.serving.streaming import Events, answered, chunks, sent_event, until_answered
@@ -45,10 +30,12 @@ STREAMED: dict[int | str, dict[str, Any]] = {
 
 def own_routes(service: Service) -> APIRouter:
     """The endpoints that store nothing."""
-    router = APIRouter(prefix="/api", tags=["listenwell"])
+    router = APIRouter(prefix="/api", tags=["listenwell"], responses=schemas.errors())
 
-    @router.post("/reply", response_model=ReplyOut, responses=errors(404, 502, 503) | STREAMED)
-    async def reply(request: Request, body: ReplyIn) -> Response:
+    statuses = schemas.errors(404, 502, 503) | STREAMED
+
+    @router.post("/reply", response_model=schemas.ReplyOut, responses=statuses)
+    async def reply(request: Request, body: schemas.ReplyIn) -> Response:
         """Reply to a message, with emotion, plan and candidates; nothing is stored."""
         ticket = service.ask(body.model, body.dialogue(), body.target_factors(), body.seed, body.candidates)
         if body.stream:
@@ -56,16 +43,16 @@ def own_routes(service: Service) -> APIRouter:
         await answered(request, service.queue, ticket)
         return Json(finished(ticket).to_dict())
 
-    @router.post("/annotate", response_model=AnnotateOut, responses=errors(503))
-    async def annotate(request: Request, body: AnnotateIn) -> Response:
+    @router.post("/annotate", response_model=schemas.AnnotateOut, responses=schemas.errors(503))
+    async def annotate(request: Request, body: schemas.AnnotateIn) -> Response:
         """Predict the emotion and the factors of every turn, with calibrated probabilities."""
         ticket = service.ask_readings(body.dialogue(), body.top)
         await answered(request, service.queue, ticket)
         dialogue: Dialogue = ticket.result.result()
         return Json({"turns": [turn.to_dict() for turn in dialogue.turns]})
 
-    @router.post("/rank", response_model=RankOut, responses=errors(503))
-    async def rank(request: Request, body: RankIn) -> Response:
+    @router.post("/rank", response_model=schemas.RankOut, responses=schemas.errors(503))
+    async def rank(request: Request, body: schemas.RankIn) -> Response:
         """Rank replies, the best first."""
         ticket = service.ask_ranks(body.dialogue(), body.replies)
         await answered(request, service.queue, ticket)
@@ -77,12 +64,12 @@ def own_routes(service: Service) -> APIRouter:
         ]
         return Json({"ranker": name, "replies": ranked})
 
-    @router.get("/health", response_model=HealthOut, responses=errors())
+    @router.get("/health", response_model=schemas.HealthOut)
     async def health() -> Response:
         """Whether the model is ready, and the length of the queue."""
         return Json(_health(service))
 
-    @router.get("/about", response_model=AboutOut, responses=errors())
+    @router.get("/about", response_model=schemas.AboutOut)
     async def about() -> Response:
         """What this service is, what it stores, and which targets it accepts."""
         return Json(_about(service.settings, service.models))
@@ -144,11 +131,11 @@ def _about(settings: Settings, models: Models) -> dict[str, Any]:
             "tone": list(TONES),
         },
         "limits": {
-            "text": MOST_CHARACTERS,
-            "history": MOST_TURNS,
-            "persona_lines": MOST_LINES,
-            "persona_line": LINE,
-            "replies": MOST_REPLIES,
+            "text": schemas.MOST_CHARACTERS,
+            "history": schemas.MOST_TURNS,
+            "persona_lines": schemas.MOST_LINES,
+            "persona_line": schemas.LINE,
+            "replies": schemas.MOST_REPLIES,
         },
     }
 

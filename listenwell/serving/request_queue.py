@@ -81,12 +81,9 @@ class RequestQueue:
     def enter(self, kind: Hashable, request: Any) -> Ticket:  # noqa: ANN401
         """Queue a request; 503 if the queue is full."""
         if len(self._waiting) >= self.capacity:
-            raise ApiError(
-                503,
-                "queue_full",
-                "Too many requests are waiting. Try again in a moment.",
-                self._retry_after(),
-            )
+            batches = 1 + len(self._waiting) / self._batch_size
+            wait = min(_LONGEST_RETRY, batches * self._seconds)
+            raise ApiError(503, "queue_full", "Too many requests are waiting. Try again in a moment.", wait)
         ticket = Ticket(kind, request, asyncio.get_running_loop().create_future())
         self._waiting.append(ticket)
         self._arrivals += 1
@@ -105,10 +102,6 @@ class RequestQueue:
     def ahead(self, ticket: Ticket) -> int:
         """How many requests are ahead of a ticket; 0 while it is being processed."""
         return self._waiting.index(ticket) if ticket in self._waiting else 0
-
-    def _retry_after(self) -> float:
-        batches = 1 + len(self._waiting) / self._batch_size
-        return min(_LONGEST_RETRY, batches * self._seconds)
 
     async def _run(self) -> None:
         while True:

@@ -19,11 +19,10 @@ LINE = 500
 MOST_REPLIES = 100
 """Replies per ranking request."""
 SEEDS = 2**31
-KEY = r"^[A-Za-z0-9_-]{8,64}$"
 
 
 def _not_blank(text: str) -> str:
-    if not text or text.isspace():
+    if text.isspace():
         raise ValueError("the text is empty")
     return text
 
@@ -43,14 +42,15 @@ Seed = Annotated[
     Field(ge=0, lt=SEEDS, description="The same seed gives the same reply when no other request waits."),
 ]
 Candidates = Annotated[
-    int | None,
+    int | None, Field(ge=1, le=64, description="Generate at most this many candidates, whatever the load.")
+]
+Key = Annotated[
+    str | None,
     Field(
-        ge=1,
-        le=64,
-        description="Generate at most this many candidates, whatever the load.",
+        pattern=r"^[A-Za-z0-9_-]{8,64}$",
+        description="Idempotency key: a repeated request returns the first result and stores nothing.",
     ),
 ]
-Key = Annotated[str | None, Field(pattern=KEY)]
 Stream = Annotated[bool, Field(description="Respond with server-sent events.")]
 
 
@@ -85,9 +85,8 @@ class Target(In):
 
     def factors(self) -> Factors | None:
         """The factors; None if there are none. An unknown label is an error that names similar ones."""
-        if all(part is None for part in (self.emotion, self.mechanisms, self.act, self.tone)):
-            return None
-        return wanted(self.emotion, self.mechanisms, self.act, self.tone)
+        factors = wanted(self.emotion, self.mechanisms, self.act, self.tone)
+        return None if factors == Factors() else factors
 
 
 TargetField = Annotated[Target | None, Field(validation_alias=AliasChoices("target", "want"))]
@@ -147,10 +146,7 @@ class ConversationIn(In):
 
     persona: PersonaLines = []
     model: ModelName = None
-    key: Key = Field(
-        None,
-        description="Idempotency key: a repeated request returns the same conversation.",
-    )
+    key: Key = None
 
 
 class ConversationChange(In):
@@ -160,23 +156,16 @@ class ConversationChange(In):
     model: ModelName = None
 
 
-class MessageIn(ReplyOptions):
-    """A message of the user in a conversation."""
-
-    text: Text
-    key: Key = Field(
-        None,
-        description="Idempotency key: a repeated message is stored once.",
-    )
-
-
 class AgainIn(ReplyOptions):
     """How to reply to the last message again."""
 
-    key: Key = Field(
-        None,
-        description="Idempotency key: a repeated request returns the same reply.",
-    )
+    key: Key = None
+
+
+class MessageIn(AgainIn):
+    """A message of the user in a conversation."""
+
+    text: Text
 
 
 class CurrentIn(In):
@@ -237,7 +226,7 @@ class RankedOut(BaseModel):
     text: str
     score: float | None = Field(description="Higher is better.")
     index: int = Field(description="Its index in the request, from 0.")
-    place: int = Field(description="The same as index; deprecated.")
+    old_index: int = Field(alias="place", description="The same as index; deprecated.")
 
 
 class RankOut(BaseModel):
@@ -280,14 +269,19 @@ class ExchangeOut(BaseModel):
     replies: list[KeptReplyOut] = Field(description="Version 1 first.")
 
 
-class SummaryOut(BaseModel):
-    """A conversation, without its turns."""
+class ConversationBase(BaseModel):
+    """What every description of a conversation has."""
 
     id: str
     model: str | None
     persona: list[str]
     created: float
     changed: float
+
+
+class SummaryOut(ConversationBase):
+    """A conversation, without its turns."""
+
     exchanges: int
     begins: str = Field(description="The beginning of its first message.")
 
@@ -298,14 +292,9 @@ class SummariesOut(BaseModel):
     conversations: list[SummaryOut]
 
 
-class ConversationOut(BaseModel):
+class ConversationOut(ConversationBase):
     """A conversation."""
 
-    id: str
-    model: str | None
-    persona: list[str]
-    created: float
-    changed: float
     exchanges: list[ExchangeOut]
 
 

@@ -5,14 +5,13 @@ import math
 import secrets
 from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from listenwell.dialogue import Dialogue, Factors, Reply
 from listenwell.errors import InputError
-from listenwell.listener import Asked, Listener
+from listenwell.listener import Listener, Request
 from listenwell.serving.api_errors import ApiError
-from listenwell.serving.batching import Answers, each, reply_to_all
 from listenwell.serving.load_shedding import candidate_count, shed_count, with_fewer_candidates
 from listenwell.serving.models import Models
 from listenwell.serving.request_queue import RequestQueue, Ticket
@@ -54,13 +53,13 @@ class Service:
     def __init__(
         self,
         settings: Settings,
-        listener: Callable[[str], Answers],
-        annotator: "Callable[[], Annotator]" = shipped_annotator,
-        ranker: "Callable[[], Ranker]" = shipped_ranker,
+        listener: Callable[[str], Listener],
+        annotator: "Callable[[], Annotator]",
+        ranker: "Callable[[], Ranker]",
     ) -> None:
         self.settings = settings
         self.models = Models(settings.models, listener, settings.planning)
-        self._make_annotator, self._make_ranker = annotator, ranker
+        self._annotator, self._ranker = cache(annotator), cache(ranker)
         self.queue: RequestQueue
         self._store: Store | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -122,7 +121,7 @@ class Service:
                 "Use another model, or leave the target out.",
             )
         seed = secrets.randbelow(SEEDS) if seed is None else seed
-        return self.queue.enter((REPLY, name, candidates, choices), Asked(dialogue, target, seed))
+        return self.queue.enter((REPLY, name, candidates, choices), Request(dialogue, target, seed))
 
     def ask_readings(self, dialogue: Dialogue, top: int) -> Ticket:
         """Queue a dialogue for annotation."""
@@ -151,19 +150,13 @@ class Service:
             _, name, candidates, choices = kind
             listener = self.models.get(name)[1]
             count = candidates or max(self._shed_count(listener, load), choices)
-            return reply_to_all(with_fewer_candidates(listener, count), requests)
+            return each(requests, with_fewer_candidates(listener, count).reply_batch)
         if kind[0] == ANNOTATE:
-            top = kind[1]
-            return each(
-                requests,
-                lambda dialogues: list(self._annotator.annotate_all(dialogues, top)),
-                lambda dialogue: self._annotator.annotate(dialogue, top),
-            )
-        return each(
-            requests, None, lambda request: (self._ranker.name, self._ranker.scores(*request).tolist())
-        )
+            return each(requests, lambda dialogues: list(self._annotator().annotate_all(dialogues, kind[1])))
+        ranker = self._ranker()
+        return each(requests, lambda pairs: [(ranker.name, ranker.scores(*pair).tolist()) for pair in pairs])
 
-    def _shed_count(self, listener: Answers, load: int) -> int:
+    def _shed_count(self, listener: Listener, load: int) -> int:
         own, minimum = candidate_count(listener), self.settings.min_candidates
         return own if minimum is None else shed_count(own, load, minimum)
 
@@ -172,16 +165,19 @@ class Service:
         from listenwell.generators.prompted import Prompted
         from listenwell.generators.remote import Remote
 
-        listener = self.models.get(model)[1]
-        return isinstance(listener, Listener) and type(listener.generate) in (Prompted, Remote)
+        return type(self.models.get(model)[1].generate) in (Prompted, Remote)
 
-    @cached_property
-    def _annotator(self) -> "Annotator":
-        return self._make_annotator()
 
-    @cached_property
-    def _ranker(self) -> "Ranker":
-        return self._make_ranker()
+def each(
+    requests: Sequence[Any], process: Callable[[Sequence[Any]], Sequence[Any]]
+) -> Sequence[Any | Exception]:
+    """Process requests as a batch; if that fails, one by one, so that only the faulty one gets the error."""
+    try:
+        return process(requests)
+    except Exception as error:
+        if len(requests) == 1:
+            return [error]
+        return [result for request in requests for result in each([request], process)]
 
 
 def finished(ticket: Ticket) -> Reply:

@@ -6,11 +6,11 @@ Every method is one transaction; when it returns, its changes are on disk.
 import json
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, CursorResult, Engine, RowMapping, text
 from sqlalchemy.exc import IntegrityError
 
 from listenwell.dialogue import Factors, Reply
@@ -55,15 +55,13 @@ class Store:
             if name is not None:
                 self._lock(connection, visitor)
                 statement = "SELECT id FROM conversations WHERE visitor = :visitor AND name = :name"
-                if known := _rows(connection, statement, visitor=visitor, name=name):
-                    return _read(connection, visitor, known[0]["id"])
-            count = _scalar(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
+                if known := _run(connection, statement, visitor=visitor, name=name).scalar():
+                    return _read(connection, visitor, known)
+            statement = "SELECT COUNT(*) FROM conversations WHERE visitor = :visitor"
+            count = _run(connection, statement, visitor=visitor).scalar_one()
             if count >= self._limits.conversations:
-                raise ApiError(
-                    409,
-                    "too_many_conversations",
-                    f"You have {count} conversations. Delete one of them first.",
-                )
+                problem = f"You have {count} conversations. Delete one of them first."
+                raise ApiError(409, "too_many_conversations", problem)
             _run(
                 connection,
                 "INSERT INTO conversations (id, visitor, name, model, persona, created, changed) "
@@ -79,14 +77,13 @@ class Store:
 
     def listed(self, visitor: str) -> list[tuple[Conversation, int, str]]:
         """A visitor's conversations, the latest first: each without exchanges, their count, its beginning."""
+        statement = (
+            "SELECT c.*, (SELECT COUNT(*) FROM exchanges e WHERE e.conversation = c.id) AS count, "
+            "(SELECT said FROM exchanges e WHERE e.conversation = c.id AND e.number = 1) AS first "
+            "FROM conversations c WHERE visitor = :visitor ORDER BY changed DESC, id"
+        )
         with self._engine.connect() as connection:
-            rows = _rows(
-                connection,
-                "SELECT c.*, (SELECT COUNT(*) FROM exchanges e WHERE e.conversation = c.id) AS count, "
-                "(SELECT said FROM exchanges e WHERE e.conversation = c.id AND e.number = 1) AS first "
-                "FROM conversations c WHERE visitor = :visitor ORDER BY changed DESC, id",
-                visitor=visitor,
-            )
+            rows = _run(connection, statement, visitor=visitor).mappings().all()
         return [
             (_conversation(row), row["count"], json.loads(row["first"])[:BEGINS] if row["first"] else "")
             for row in rows
@@ -99,13 +96,10 @@ class Store:
 
     def everything(self, visitor: str) -> list[Conversation]:
         """All of a visitor's conversations, the oldest first."""
+        statement = "SELECT id FROM conversations WHERE visitor = :visitor ORDER BY created, id"
         with self._engine.connect() as connection:
-            ids = _rows(
-                connection,
-                "SELECT id FROM conversations WHERE visitor = :visitor ORDER BY created, id",
-                visitor=visitor,
-            )
-            return [_read(connection, visitor, row["id"]) for row in ids]
+            ids = _run(connection, statement, visitor=visitor).scalars().all()
+            return [_read(connection, visitor, id) for id in ids]
 
     def change(
         self, visitor: str, id: str, persona: Sequence[str] | None = None, model: str | None = None
@@ -113,12 +107,15 @@ class Store:
         """Set another persona or model; None keeps the current one."""
         with self._engine.begin() as connection:
             _own(connection, visitor, id)
-            if persona is not None:
-                statement = "UPDATE conversations SET persona = :persona WHERE id = :id"
-                _run(connection, statement, persona=dumps(list(persona)), id=id)
-            if model is not None:
-                _run(connection, "UPDATE conversations SET model = :model WHERE id = :id", model=model, id=id)
-            _touch(connection, id)
+            _run(
+                connection,
+                "UPDATE conversations SET persona = COALESCE(:persona, persona), "
+                "model = COALESCE(:model, model), changed = :now WHERE id = :id",
+                persona=None if persona is None else dumps(list(persona)),
+                model=model,
+                now=time.time(),
+                id=id,
+            )
             return _read(connection, visitor, id)
 
     def delete(self, visitor: str, id: str) -> None:
@@ -131,10 +128,10 @@ class Store:
     def delete_all(self, visitor: str) -> int:
         """Delete all conversations of a visitor and return their number."""
         with self._engine.begin() as connection:
-            count = _scalar(connection, "SELECT COUNT(*) FROM conversations WHERE visitor = :v", v=visitor)
-            _run(connection, "DELETE FROM conversations WHERE visitor = :v", v=visitor)
+            statement = "DELETE FROM conversations WHERE visitor = :visitor"
+            count = _run(connection, statement, visitor=visitor).rowcount
         self._wipe()
-        return int(count)
+        return count
 
     def add_message(self, visitor: str, id: str, message: str, name: str | None = None) -> int:
         """Store a message as a new exchange and return its number.
@@ -147,17 +144,12 @@ class Store:
         """
         with self._engine.begin() as connection:
             _own(connection, visitor, id, lock=not self.is_file)
-            known = _rows(
-                connection,
-                "SELECT number FROM exchanges WHERE conversation = :id AND name = :name",
-                id=id,
-                name=name,
-            )
-            if name is not None and known:
-                return int(known[0]["number"])
-            last = _scalar(
-                connection, "SELECT COALESCE(MAX(number), 0) FROM exchanges WHERE conversation = :id", id=id
-            )
+            statement = "SELECT number FROM exchanges WHERE conversation = :id AND name = :name"
+            known: int | None = _run(connection, statement, id=id, name=name).scalar()
+            if known is not None:
+                return known
+            statement = "SELECT COALESCE(MAX(number), 0) FROM exchanges WHERE conversation = :id"
+            last: int = _run(connection, statement, id=id).scalar_one()
             if last >= self._limits.exchanges:
                 raise ApiError(409, "conversation_full", "This conversation is full. Start a new one.")
             _run(
@@ -171,7 +163,7 @@ class Store:
                 now=time.time(),
             )
             _touch(connection, id)
-            return int(last) + 1
+            return last + 1
 
     def add_reply(self, visitor: str, id: str, number: int, added: Version) -> int:
         """Store a reply, make it the current one of its exchange, and return its version number.
@@ -181,63 +173,40 @@ class Store:
         with self._engine.begin() as connection:
             _own(connection, visitor, id, lock=not self.is_file)
             statement = "SELECT version FROM replies WHERE conversation = :id AND name = :name"
-            known = _rows(connection, statement, id=id, name=added.name)
-            if added.name is not None and known:
-                return int(known[0]["version"])
-            last = _scalar(
-                connection,
-                "SELECT COALESCE(MAX(version), 0) FROM replies WHERE conversation = :id AND number = :number",
-                id=id,
-                number=number,
+            known: int | None = _run(connection, statement, id=id, name=added.name).scalar()
+            if known is not None:
+                return known
+            statement = (
+                "SELECT COALESCE(MAX(version), 0) FROM replies WHERE conversation = :id AND number = :number"
             )
+            last: int = _run(connection, statement, id=id, number=number).scalar_one()
             if last >= self._limits.versions:
-                raise ApiError(
-                    409, "too_many_versions", f"This message has {last} replies already. Send a new message."
-                )
+                problem = f"This message has {last} replies already. Send a new message."
+                raise ApiError(409, "too_many_versions", problem)
             try:
                 _run(
                     connection,
                     "INSERT INTO replies (conversation, number, version, name, want, reply, created) "
-                    "VALUES (:id, :number, :version, :name, :want, :reply, :now)",
+                    "VALUES (:id, :number, :version, :name, :target, :reply, :now)",
                     id=id,
                     number=number,
                     version=last + 1,
                     name=added.name,
-                    want=added.target.to_json() if added.target else None,
+                    target=added.target.to_json() if added.target else None,
                     reply=dumps(added.reply.to_dict()),
                     now=time.time(),
                 )
             except IntegrityError:
                 raise _unknown() from None
-            self._set_current(connection, id, number, int(last) + 1)
-            return int(last) + 1
+            _set_current(connection, id, number, last + 1)
+            return last + 1
 
     def set_current(self, visitor: str, id: str, number: int, version: int) -> Conversation:
         """Continue from another reply."""
         with self._engine.begin() as connection:
             _own(connection, visitor, id)
-            self._set_current(connection, id, number, version)
+            _set_current(connection, id, number, version)
             return _read(connection, visitor, id)
-
-    def _set_current(self, connection: Connection, id: str, number: int, version: int) -> None:
-        count = _scalar(
-            connection,
-            "SELECT COUNT(*) FROM replies "
-            "WHERE conversation = :id AND number = :number AND version = :version",
-            id=id,
-            number=number,
-            version=version,
-        )
-        if not count:
-            raise _unknown()
-        _run(
-            connection,
-            "UPDATE exchanges SET current_version = :version WHERE conversation = :id AND number = :number",
-            id=id,
-            number=number,
-            version=version,
-        )
-        _touch(connection, id)
 
     def _lock(self, connection: Connection, visitor: str) -> None:
         """Serialize a visitor's requests for a new conversation; SQLite has one writer anyway."""
@@ -258,24 +227,25 @@ def _unknown() -> ApiError:
     return ApiError(404, "not_found", "There is no such conversation, exchange or reply.")
 
 
-def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> Mapping[str, Any]:
+def _own(connection: Connection, visitor: str, id: str, lock: bool = False) -> RowMapping:
     """The conversation's row; with a lock, other writers wait (SQLite has one writer anyway)."""
     statement = "SELECT * FROM conversations WHERE id = :id AND visitor = :visitor"
-    rows = _rows(connection, f"{statement} FOR UPDATE" if lock else statement, id=id, visitor=visitor)
-    if not rows:
+    result = _run(connection, f"{statement} FOR UPDATE" if lock else statement, id=id, visitor=visitor)
+    row = result.mappings().first()
+    if row is None:
         raise _unknown()
-    return rows[0]
+    return row
 
 
 def _read(connection: Connection, visitor: str, id: str) -> Conversation:
     conversation = _conversation(_own(connection, visitor, id))
     versions: dict[int, list[Version]] = {}
-    for row in _rows(
-        connection, "SELECT * FROM replies WHERE conversation = :id ORDER BY number, version", id=id
-    ):
+    statement = "SELECT * FROM replies WHERE conversation = :id ORDER BY number, version"
+    for row in _run(connection, statement, id=id).mappings():
         target = Factors.from_json(row["want"]) if row["want"] else None
         version = Version(Reply.from_json(row["reply"]), target, row["name"])
         versions.setdefault(row["number"], []).append(version)
+    statement = "SELECT * FROM exchanges WHERE conversation = :id ORDER BY number"
     exchanges = tuple(
         Exchange(
             row["number"],
@@ -284,29 +254,34 @@ def _read(connection: Connection, visitor: str, id: str) -> Conversation:
             tuple(versions.get(row["number"], ())),
             row["current_version"],
         )
-        for row in _rows(
-            connection, "SELECT * FROM exchanges WHERE conversation = :id ORDER BY number", id=id
-        )
+        for row in _run(connection, statement, id=id).mappings()
     )
     return replace(conversation, exchanges=exchanges)
 
 
-def _conversation(row: Mapping[str, Any]) -> Conversation:
+def _conversation(row: RowMapping) -> Conversation:
     persona = tuple(json.loads(row["persona"]))
     return Conversation(row["id"], row["model"], persona, row["created"], row["changed"])
+
+
+def _set_current(connection: Connection, id: str, number: int, version: int) -> None:
+    result = _run(
+        connection,
+        "UPDATE exchanges SET current_version = :version WHERE conversation = :id AND number = :number "
+        "AND EXISTS (SELECT 1 FROM replies "
+        "WHERE conversation = :id AND number = :number AND version = :version)",
+        id=id,
+        number=number,
+        version=version,
+    )
+    if not result.rowcount:
+        raise _unknown()
+    _touch(connection, id)
 
 
 def _touch(connection: Connection, id: str) -> None:
     _run(connection, "UPDATE conversations SET changed = :now WHERE id = :id", now=time.time(), id=id)
 
 
-def _run(connection: Connection, statement: str, **values: object) -> None:
-    connection.execute(text(statement), values)
-
-
-def _rows(connection: Connection, statement: str, **values: object) -> list[dict[str, Any]]:
-    return [dict(row) for row in connection.execute(text(statement), values).mappings()]
-
-
-def _scalar(connection: Connection, statement: str, **values: object) -> Any:  # noqa: ANN401
-    return connection.execute(text(statement), values).scalar_one()
+def _run(connection: Connection, statement: str, **values: object) -> CursorResult[Any]:
+    return connection.execute(text(statement), values)

@@ -22,10 +22,10 @@ class Parrot:
     def generate(self):
         return self
 
-    def reply(self, text, *, history, persona, want, seed, on_text):
+    def reply(self, text, *, history, persona, target, seed, on_text):
         if text == "fail":
             raise InputError("It failed.", "Say something else.")
-        self.asked.append((text, history, persona, want, seed))
+        self.asked.append((text, history, persona, target, seed))
         said = f"You said {text} ({seed})"
         if on_text:
             on_text(said)

@@ -16,7 +16,7 @@ from listenwell.safety.crisis import Detector, last_message
 from listenwell.safety.head import Head
 from listenwell.safety.measure import alarms, measured, read_list
 from listenwell.safety.patterns.base import KINDS, patterns, read
-from listenwell.safety.training_data import training_examples
+from listenwell.safety.train import training_examples
 
 LIST = read_list(Path(__file__).with_name("sentences.jsonl"))
 DETECTOR = Detector.load()

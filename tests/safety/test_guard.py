@@ -12,13 +12,23 @@ WORSE = Candidate("Let's meet for coffee, I'll call you.")
 
 def talk(*texts):
     """Turns of the other person and the listener, in turn."""
-    return Dialogue(tuple(Turn(("speaker", "listener")[place % 2], text) for place, text in enumerate(texts)))
+    return Dialogue(
+        tuple(Turn(("speaker", "listener")[number % 2], text) for number, text in enumerate(texts))
+    )
+
+
+def check(dialogue):
+    return GUARD.assess(dialogue).verdict
+
+
+def guard(dialogue, candidates):
+    return GUARD.select(dialogue, candidates, GUARD.assess(dialogue))
 
 
 def test_in_a_crisis_nothing_generated_is_said():
     for verdict in (
-        GUARD.check(talk("I want to kill myself.")),
-        GUARD.guard(talk("I want to kill myself."), [GOOD]),
+        check(talk("I want to kill myself.")),
+        guard(talk("I want to kill myself."), [GOOD]),
     ):
         notes = dict(verdict.safety)
         assert verdict.candidate is None and GOOD.text not in verdict.text
@@ -43,24 +53,24 @@ def test_a_crisis_is_detected_once_a_reply(monkeypatch):
         assessment = GUARD.assess(dialogue)
         verdict = GUARD.select(dialogue, [BAD, GOOD], assessment)
         assert texts == [said]
-        assert verdict == GUARD.guard(dialogue, [BAD, GOOD])
+        assert verdict == guard(dialogue, [BAD, GOOD])
         assert (assessment.verdict is None) == (expected is not None)
         assert verdict.text == expected or verdict == assessment.verdict
 
 
 def test_the_talk_goes_on_afterwards():
-    first = GUARD.check(talk("I want to kill myself.")).text
+    first = check(talk("I want to kill myself.")).text
     after = talk("I want to kill myself.", first, "I called them. It was good to talk.")
-    assert GUARD.check(after) is None
-    assert GUARD.guard(after, [GOOD]).text == GOOD.text
-    again = GUARD.check(talk("I want to kill myself.", first, "I still want to die."))
+    assert check(after) is None
+    assert guard(after, [GOOD]).text == GOOD.text
+    again = check(talk("I want to kill myself.", first, "I still want to die."))
     assert again.text != first and len(again.text) < len(first) and "113" in again.text
-    other = GUARD.check(talk("I want to kill myself.", first, "My father beats me."))
+    other = check(talk("I want to kill myself.", first, "My father beats me."))
     assert dict(other.safety)["kind"] == "abuse" and "not your fault" in other.text
 
 
 def test_the_first_candidate_that_may_be_said_is_taken():
-    verdict = GUARD.guard(talk("My boss was rude."), [BAD, WORSE, GOOD])
+    verdict = guard(talk("My boss was rude."), [BAD, WORSE, GOOD])
     assert (verdict.text, verdict.candidate) == (GOOD.text, GOOD)
     assert dict(verdict.safety) == {
         "answer": "candidate",
@@ -68,22 +78,22 @@ def test_the_first_candidate_that_may_be_said_is_taken():
         "level": "none",
         "reasons": "legal, promise",
     }
-    assert dict(GUARD.guard(talk("Hi!"), [GOOD, BAD]).safety) == {"answer": "candidate", "level": "none"}
+    assert dict(guard(talk("Hi!"), [GOOD, BAD]).safety) == {"answer": "candidate", "level": "none"}
 
 
 @pytest.mark.parametrize("candidates", [[], [BAD], [Candidate(" "), WORSE]])
 def test_there_is_always_something_safe_to_say(candidates):
-    verdict = GUARD.guard(talk("My boss was rude."), candidates)
+    verdict = guard(talk("My boss was rude."), candidates)
     assert verdict.text == FALLBACKS[0] and verdict.candidate is None
     assert dict(verdict.safety)["answer"] == "fallback"
-    later = GUARD.guard(talk("My boss was rude.", FALLBACKS[0], "He shouted."), candidates)
+    later = guard(talk("My boss was rude.", FALLBACKS[0], "He shouted."), candidates)
     assert later.text == FALLBACKS[1]
 
 
 def test_a_concern_lets_the_talk_go_on_and_shows_where_help_is():
     dialogue = talk("I was suicidal ten years ago and am fine now.")
-    assert GUARD.check(dialogue) is None
-    verdict = GUARD.guard(dialogue, [GOOD])
+    assert check(dialogue) is None
+    verdict = guard(dialogue, [GOOD])
     assert verdict.text == GOOD.text
     notes = dict(verdict.safety)
     assert notes["level"] == "concern" and notes["kind"] == "suicide" and "113" in notes["help"]
@@ -91,20 +101,20 @@ def test_a_concern_lets_the_talk_go_on_and_shows_where_help_is():
 
 def test_only_what_the_other_person_said_last_counts():
     dialogue = talk("I want to kill myself.", "I am sorry. Do you want to die?", "Thank you for asking.")
-    assert GUARD.check(dialogue) is None
+    assert check(dialogue) is None
     split = Dialogue((Turn("ann", "i want to"), Turn("ann", "die")))
-    assert GUARD.check(split) is not None
+    assert check(split) is not None
 
 
 def test_notes_are_known_names_and_hold_nothing_that_was_written():
     for said in ("I want to kill myself, says Rumpelstiltskin.", "Rumpelstiltskin was rude."):
-        verdict = GUARD.guard(talk(said), [Candidate("Rumpelstiltskin! You should sue him."), GOOD])
+        verdict = guard(talk(said), [Candidate("Rumpelstiltskin! You should sue him."), GOOD])
         assert {name for name, _ in verdict.safety} <= set(NOTES)
         assert all(isinstance(value, str) for _, value in verdict.safety)
         assert "Rumpelstiltskin" not in str(verdict.safety)
 
 
 def test_without_a_country_the_directory_is_named():
-    verdict = Guard.load().check(talk("I want to kill myself."))
+    verdict = Guard.load().assess(talk("I want to kill myself.")).verdict
     assert "findahelpline.com" in verdict.text and "your local emergency number" in verdict.text
     assert "help" not in dict(verdict.safety)

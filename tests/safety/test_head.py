@@ -12,8 +12,7 @@ from listenwell.errors import CheckpointError, InputError
 from listenwell.safety.head import KIND, LABELS, SHIPPED, Features, Head, HeadConfig
 from listenwell.safety.measure import table
 from listenwell.safety.normalizer import normalize
-from listenwell.safety.train import TrainConfig, train
-from listenwell.safety.training_data import SENTENCES, training_examples, variants
+from listenwell.safety.train import SENTENCES, TrainConfig, train, training_examples, variants
 from tests.conftest import ROOT
 
 SMALL = HeadConfig(buckets=256, words=2, letters=(3, 3))

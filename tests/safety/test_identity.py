@@ -31,7 +31,9 @@ GUARD = Guard.load()
 )
 def test_who_asks_is_told_that_a_program_listens(text):
     talk = Dialogue((Turn("speaker", text),))
-    for verdict in (GUARD.check(talk), GUARD.guard(talk, [Candidate("I am. What about you?")])):
+    assessment = GUARD.assess(talk)
+    selected = GUARD.select(talk, [Candidate("I am. What about you?")], assessment)
+    for verdict in (assessment.verdict, selected):
         assert verdict.text.startswith("I am a program, not a person") and verdict.candidate is None
         assert dict(verdict.safety) == {"answer": "fixed", "level": "none"}
 
@@ -55,16 +57,16 @@ def test_who_asks_is_told_that_a_program_listens(text):
 )
 def test_other_questions_go_on(text):
     assert not asks_who(text)
-    assert GUARD.check(Dialogue((Turn("speaker", text),))) is None
+    assert GUARD.assess(Dialogue((Turn("speaker", text),))).verdict is None
 
 
 def test_the_second_time_it_is_shorter_and_a_crisis_comes_first():
     first = who(())
-    again = GUARD.check(
+    again = GUARD.assess(
         Dialogue(
             (Turn("speaker", "Are you human?"), Turn("listener", first), Turn("speaker", "But are you real?"))
         )
-    )
+    ).verdict
     assert again.text == who([first]) and "program" in again.text and len(again.text) < len(first)
-    crisis = GUARD.check(Dialogue((Turn("speaker", "I want to kill myself. Are you human?"),)))
+    crisis = GUARD.assess(Dialogue((Turn("speaker", "I want to kill myself. Are you human?"),))).verdict
     assert dict(crisis.safety)["kind"] == "suicide"

@@ -58,11 +58,12 @@ def test_the_command_writes_json(tmp_path):
 def test_what_is_filtered_is_counted_and_shown():
     replies = ["Well done!", "You should sue them.", "You should sue them.", "I am a doctor. Shut up."]
     found = filtered({"a": replies, "b": ["Fine."]}, 1)
-    assert (found["a"]["legal"], found["a"]["insult"], found["a"]["any"]) == (50, 25, 75)
-    assert found["b"]["any"] == 0
+    rates = found["faults"]
+    assert (rates["a"]["legal"], rates["a"]["insult"], rates["a"]["any"]) == (50, 25, 75)
+    assert rates["b"]["any"] == 0
     shown = [{"reply": "You should sue them.", "legal": "You should sue"}]
     assert found["filtered"] == {"a": shown, "b": []}
-    assert set(filtered({"a": replies})) == {"a"}
+    assert set(filtered({"a": replies})) == {"faults"}
 
 
 def test_corpora_and_released_replies(samples, tmp_path):

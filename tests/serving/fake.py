@@ -21,37 +21,35 @@ class FakeListener:
 
     name: str = "fake"
     plan: object = True
+    generate: object = None
     seconds: float = 0.0
     batches: list = field(default_factory=list)
     seen: list = field(default_factory=list)
     hold: threading.Event | None = None
     """While it is not set, nothing is answered."""
 
-    def reply(self, said, *, want=None, seed=0):
-        return self.reply_many([_One(said, want, seed)])[0]
-
-    def reply_many(self, asked):
-        self.batches.append(len(asked))
-        self.seen += [one.dialogue for one in asked]
+    def reply_batch(self, requests):
+        self.batches.append(len(requests))
+        self.seen += [request.dialogue for request in requests]
         if self.hold:
             assert self.hold.wait(20)
         time.sleep(self.seconds)
-        return [self._answer(one) for one in asked]
+        return [self._answer(request) for request in requests]
 
-    def _answer(self, one):
-        said = one.dialogue.turns[-1].text
+    def _answer(self, request):
+        said = request.dialogue.turns[-1].text
         if "FAIL" in said:
             raise RuntimeError(f"cannot bear {said}")
         if "INPUT" in said:
             raise InputError("This cannot be answered.", "Say something else.")
-        plan = replace(one.want or Factors(), emotion="proud")
+        plan = replace(request.target or Factors(), emotion="proud")
         scores = (("ranker", 0.5), ("odd", float("nan")))
         candidates = (Candidate(f"You said: {said[:200]}", plan, scores), Candidate("Well done!", plan))
         is_crisis = "CRISIS" in said
         return Reply(
             text="I am worried about you." if is_crisis else candidates[0].text,
             model=self.name,
-            seed=one.seed,
+            seed=request.seed,
             emotion=(Scored("proud", 0.75), Scored("joyful", 0.25)),
             plan=plan,
             candidates=candidates,
@@ -61,17 +59,7 @@ class FakeListener:
         )
 
 
-@dataclass
-class _One:
-    dialogue: object
-    want: object
-    seed: int
-
-
 class FakeAnnotator:
-    def annotate(self, dialogue, top):
-        return next(self.annotate_all([dialogue], top))
-
     def annotate_all(self, dialogues, top):
         reading = Reading("act", (Scored("questioning", 0.9),)[:top])
         for one in dialogues:

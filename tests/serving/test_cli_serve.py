@@ -149,7 +149,7 @@ def test_the_page_is_opened_where_there_is_a_browser(monkeypatch):
 
 def test_a_first_exchange_that_fails_leaves_the_service_up(monkeypatch):
     class Broken(FakeListener):
-        def reply(self, *_, **__):
+        def reply_batch(self, requests):
             raise RuntimeError
 
     class Leaves(Server):

@@ -9,7 +9,7 @@ import pytest
 
 from listenwell.dialogue import Candidate, Factors, Scored
 from listenwell.errors import InputError
-from listenwell.generators.base import Generator
+from listenwell.generators.base import Capabilities, Generator
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import PlanTokens
 from listenwell.labels import ACTS, TONES
@@ -42,6 +42,10 @@ class PlannedGenerator(Generator, Plan):
     def generate(self, dialogue, plans, seed, on_text=None):
         texts = [str(number) for number in range(self.config.candidates)]
         return GeneratorOutput(tuple(Candidate(text, plans[int(text) % len(plans)]) for text in texts))
+
+
+class RankedGenerator(PlannedGenerator):
+    capabilities = Capabilities(ranked=True)
 
 
 class ChooseLast(Rerank):
@@ -79,8 +83,8 @@ def test_a_listener_that_cannot_spare_is_left_as_it_is():
     plain = FakeListener()
     assert with_fewer_candidates(plain, 1) is plain
     assert (candidate_count(plain), candidate_count(careful())) == (1, 8)
-    found = Listener(PlannedGenerator(RetrievalConfig()))  # in a pool: nothing is made
-    assert with_fewer_candidates(found, 1) is found
+    retrieval = Listener(RankedGenerator(RetrievalConfig()))  # in a pool: nothing is made
+    assert with_fewer_candidates(retrieval, 1) is retrieval
     with pytest.raises(InputError, match="min_candidates"):
         Settings(min_candidates=0)
 

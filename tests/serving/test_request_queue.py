@@ -4,9 +4,11 @@ import threading
 import httpx2
 import pytest
 
+from listenwell.dialogue import Dialogue, Turn
+from listenwell.listener import Request
 from listenwell.serving.api_errors import ApiError
-from listenwell.serving.batching import reply_to_all
 from listenwell.serving.request_queue import RequestQueue
+from listenwell.serving.service import each
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running, wait_until
 
 
@@ -145,16 +147,10 @@ def test_closing_finishes_who_waits():
     assert with_queue(scenario)[0] == [0, 2, 4, 6, 8, 10, 12]
 
 
-def asked(*texts):
-    from listenwell.dialogue import Dialogue, Turn
-    from listenwell.listener import Asked
-
-    return [Asked(Dialogue((Turn("speaker", text),)), None, number) for number, text in enumerate(texts)]
-
-
 def test_one_that_fails_does_not_spoil_the_batch():
     listener = FakeListener()
-    first, second, third = reply_to_all(listener, asked("a", "FAIL", "b"))
+    requests = [Request(Dialogue((Turn("speaker", text),))) for text in ("a", "FAIL", "b")]
+    first, second, third = each(requests, listener.reply_batch)
     assert (first.text, third.text) == ("You said: a", "You said: b")
     assert isinstance(second, RuntimeError)
     assert listener.batches == [3, 1, 1, 1]  # all at once, then each alone
