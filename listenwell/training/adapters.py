@@ -1,5 +1,6 @@
 """LoRA adapters by peft: the same way for every model that is trained."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def add_lora(model: Any, recipe: LoraRecipe, base: str, task: str) -> Any:  # no
     Args:
         model: a transformers model.
         recipe: rank, scale, dropout and layers.
-        base: the base model's name, written into the adapter's config: a name, no place on this machine.
+        base: the base model's name, written into the adapter's config.
         task: peft's name for the kind of model.
     """
     LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
@@ -41,6 +42,24 @@ def load_lora(model: Any, file: Path) -> None:  # noqa: ANN401
 
     (set_peft_model_state_dict,) = _peft("set_peft_model_state_dict")
     set_peft_model_state_dict(model, load_file(file))
+
+
+def start_from(model: Any, encoder: Any, saved: Checkpoint, agreeing: Sequence[str]) -> Any:  # noqa: ANN401
+    """Begin with a trained model's weights, as `take_weights`; returns its config.
+
+    Args:
+        model: the whole, with a config.
+        encoder: its part that may have an adapter.
+        saved: the trained one.
+        agreeing: settings of the config that must be the same.
+    """
+    config = type(model.config).from_dict(saved.config())
+    if any(getattr(config, name) != getattr(model.config, name) for name in agreeing):
+        raise RecipeError(
+            f"{saved.folder} has another {' or '.join(agreeing)} than the recipe.", "Let them agree."
+        )
+    take_weights(model, encoder, saved)
+    return config
 
 
 def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> None:  # noqa: ANN401

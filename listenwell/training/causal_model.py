@@ -10,19 +10,19 @@ import numpy as np
 import torch
 
 from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
-from listenwell.errors import RecipeError
+from listenwell.errors import RecipeError, WeightsError
 from listenwell.generators.planned import KIND as PLANNED
 from listenwell.generators.planned import SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.metrics import Perplexity
+from listenwell.rankers.blocks import moved
 from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.training.adapters import add_lora, load_lora
-from listenwell.training.added_tokens import first_rows
 from listenwell.training.batching import Epoch
 from listenwell.training.compiled import Functions, compiled
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
@@ -184,10 +184,8 @@ class CausalModel:
                     nll += float(self.token_losses(batch).sum().double())
                 tokens += step.targets
         self.module.train()
-        words, size = (
-            sum(sequence.words for sequence in sequences),
-            sum(sequence.bytes for sequence in sequences),
-        )
+        words = sum(sequence.words for sequence in sequences)
+        size = sum(sequence.bytes for sequence in sequences)
         perplexity = Perplexity(nll, tokens, words, size, self._base_name)
         return {
             "perplexity_by_token": perplexity.by_token,
@@ -247,10 +245,7 @@ class CausalModel:
 
     def to_device(self, array: np.ndarray) -> torch.Tensor:
         """An array as a tensor on the model's device, without waiting for it."""
-        tensor = torch.from_numpy(array)
-        if self.device.type == "cuda":
-            return tensor.pin_memory().to(self.device, non_blocking=True)
-        return tensor
+        return moved(array, self.device)
 
     def _head(self) -> Sequence[torch.Tensor]:
         """The output layer's weights in one part or more, which together are (vocabulary, width)."""
@@ -273,8 +268,16 @@ def _with_plan_tokens(
     recipe: TrainRecipe,
 ) -> tuple[Any, Vocabulary]:
     """The model and its vocabulary with the tokens of plans; under LoRA only their rows are trained."""
+    known = module.get_input_embeddings().weight.detach()
+    if len(known) != len(vocabulary):
+        raise WeightsError(
+            f"The model has {len(known)} embeddings for a vocabulary of {len(vocabulary)} tokens.",
+            "Use a base model without unused rows, such as SmolLM2, or cut them off.",
+        )
+    # A token's row begins as the mean of the embeddings of words that say what it stands for.
     words = [token_words(level, value) for level in LEVELS for value in CHOICES[level]]
-    rows, extended = first_rows(module, vocabulary, words), vocabulary.extended(TOKENS)
+    rows = torch.stack([known[torch.tensor(vocabulary.encode(text))].mean(dim=0) for text in words])
+    extended = vocabulary.extended(TOKENS)
     if recipe.lora:
         module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
         base = module.get_base_model()

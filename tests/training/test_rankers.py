@@ -18,8 +18,7 @@ from listenwell.training import rankers as module
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import make_optimizer
-from listenwell.training.rank_batch import collate
-from listenwell.training.rankers import RankingTask
+from listenwell.training.rankers import RankingTask, collate
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,

@@ -68,8 +68,8 @@ class ComaeRuntime(TorchRuntime):
         """
         with torch.inference_mode():
             scores = self.model.predict(factor, state.last, torch.from_numpy(plans).to(self.model.device))
-            found: np.ndarray = scores.double().softmax(-1).cpu().numpy()
-        return found
+            probabilities: np.ndarray = scores.double().softmax(-1).cpu().numpy()
+        return probabilities
 
     def prefill(self, tokens: Sequence[int]) -> ComaeState:
         """Read a prompt as the other person's words, whose act and tone nobody knows: a state of one row."""
@@ -79,14 +79,16 @@ class ComaeRuntime(TorchRuntime):
 
     def join(self, states: Sequence[Any]) -> ComaeState:
         """The rows of several states as one; they may have read different numbers of tokens."""
-        found = super().join(states)
+        joined = super().join(states)
         last, fused = (torch.cat([getattr(state, name) for state in states]) for name in ("last", "fused"))
-        return ComaeState(found.cache, found.logits, found.known, last, fused)
+        return ComaeState(joined.cache, joined.logits, joined.known, last, fused)
 
     def pick(self, state: Any, rows: Sequence[int]) -> ComaeState:  # noqa: ANN401
         """A state of these rows, repeated, reordered or left out; the given one stays as it is."""
-        found, places = super().pick(state, rows), list(rows)
-        return ComaeState(found.cache, found.logits, found.known, state.last[places], state.fused[places])
+        picked, indices = super().pick(state, rows), list(rows)
+        return ComaeState(
+            picked.cache, picked.logits, picked.known, state.last[indices], state.fused[indices]
+        )
 
     def step(self, state: Any, tokens: Sequence[Sequence[int]]) -> ComaeState:  # noqa: ANN401
         """Read more of the replies, as many tokens in every row; the given state cannot be used again."""
@@ -97,11 +99,11 @@ class ComaeRuntime(TorchRuntime):
         longest = max(map(len, replies))
         rows = [[*reply, *[0] * (longest - len(reply))] for reply in replies]
         state = self.pick(self.prefill(prompt), [0] * len(replies))
-        found = state.logits.log_softmax(-1)[:, None]
+        nats = state.logits.log_softmax(-1)[:, None]
         if longest > 1:
             _, states = self._more(state, [row[:-1] for row in rows])
-            found = torch.cat((found, self._scores(states).log_softmax(-1)), dim=1)
-        each = found.gather(2, torch.tensor(rows, device=found.device)[..., None])[..., 0].cpu().numpy()
+            nats = torch.cat((nats, self._scores(states).log_softmax(-1)), dim=1)
+        each = nats.gather(2, torch.tensor(rows, device=nats.device)[..., None])[..., 0].cpu().numpy()
         # Padding stands after the words, where a causal model does not see it.
         return np.array([row[: len(reply)].sum() for row, reply in zip(each, replies, strict=True)])
 
@@ -122,7 +124,7 @@ class ComaeRuntime(TorchRuntime):
         """Read columns (rows, m, COLUMNS); the state after them, and their hidden states (rows, m, width)."""
         with torch.inference_mode():
             told = torch.from_numpy(columns).to(self.model.device)
-            # Filled places count for nothing: no token sees them, and positions start after them.
+            # Padding counts for nothing: no token sees them, and positions start after them.
             positions = (known.cumsum(1) - 1).clamp(min=0)[:, -columns.shape[1] :]
             output = self.model.decoder(
                 inputs_embeds=self.model.embed(told) + fused[:, None],
@@ -142,5 +144,5 @@ class ComaeRuntime(TorchRuntime):
 
 
 def _longer(known: torch.Tensor, count: int) -> torch.Tensor:
-    """As many more places that are read."""
+    """The mask with so many more tokens that are read."""
     return torch.nn.functional.pad(known, (0, count), value=1)
