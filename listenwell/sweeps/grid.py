@@ -117,13 +117,7 @@ class Sweep:
 
 
 def read_sweeps(files: Sequence[Path], root: Path = RUNS, limit: int | None = None) -> list[Sweep]:
-    """Read the files of sweeps; each gets the folder of its name in `root`.
-
-    Args:
-        files: YAML files.
-        root: where the runs' folders are.
-        limit: only so many dialogues of each split; such a rehearsal has a folder of its own.
-    """
+    """Read the files of sweeps; each gets the folder of its name in `root`, a rehearsal (`limit`) its own."""
     sweeps: dict[str, Sweep] = {}
     for file in files:
         sweep = _sweep(file, root, limit)

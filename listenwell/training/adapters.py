@@ -1,5 +1,6 @@
 """LoRA adapters by peft: the same way for every model that is trained."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import torch
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import MissingExtraError, RecipeError
+from listenwell.rankers.model import OLD_PREFIXES
 from listenwell.runtime.encoder import has_adapter
 from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
@@ -15,14 +17,7 @@ from listenwell.training.recipe import LoraRecipe
 
 
 def add_lora(model: Any, recipe: LoraRecipe, base: str, task: str) -> Any:  # noqa: ANN401
-    """The model with adapters, which alone are trained.
-
-    Args:
-        model: a transformers model.
-        recipe: rank, scale, dropout and layers.
-        base: the base model's name, written into the adapter's config.
-        task: peft's name for the kind of model.
-    """
+    """A transformers model with adapters, which alone are trained; `task` is peft's name for its kind."""
     LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
     config = LoraConfig(
         r=recipe.rank,
@@ -45,14 +40,7 @@ def load_lora(model: Any, file: Path) -> None:  # noqa: ANN401
 
 
 def start_from(model: Any, encoder: Any, saved: Checkpoint, agreeing: Sequence[str]) -> Any:  # noqa: ANN401
-    """Begin with a trained model's weights, as `take_weights`; returns its config.
-
-    Args:
-        model: the whole, with a config.
-        encoder: its part that may have an adapter.
-        saved: the trained one.
-        agreeing: settings of the config that must be the same.
-    """
+    """`take_weights` of a model whose config agrees in some settings; returns its config."""
     config = type(model.config).from_dict(saved.config())
     if any(getattr(config, name) != getattr(model.config, name) for name in agreeing):
         raise RecipeError(
@@ -65,10 +53,7 @@ def start_from(model: Any, encoder: Any, saved: Checkpoint, agreeing: Sequence[s
 def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> None:  # noqa: ANN401
     """Begin with a trained model's weights; layers that it did not have stay as they are.
 
-    Args:
-        model: the whole.
-        encoder: its part with an adapter of the same form, or without one: then theirs is merged into it.
-        saved: the trained one.
+    An adapter is loaded into the encoder's own of the same form; without one it is merged into the encoder.
     """
     from safetensors.torch import load_file
 
@@ -84,6 +69,8 @@ def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> Non
             load_lora(encoder, saved.path(ADAPTER))
         else:
             merge_lora(encoder, saved.path(ADAPTER_CONFIG), saved.path(ADAPTER))
+    for old, new in OLD_PREFIXES.items():  # of rankers
+        weights = {re.sub(f"^{re.escape(old)}", new, name): value for name, value in weights.items()}
     own = model.state_dict()
     known = {name: value.float() for name, value in weights.items() if name in own}
     model.load_state_dict(known, strict=False)

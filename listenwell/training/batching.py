@@ -73,12 +73,7 @@ class Step(Generic[B]):
 class Epoch(Generic[P, B]):
     """One pass over the data: every example is in exactly one row of one step (a last example alone in none).
 
-    Args:
-        examples: the data.
-        collate: makes a batch of rows of them.
-        recipe: how rows and steps are made.
-        seed: together with `number` it fixes the order.
-        number: which epoch, from 0.
+    Seed and number, from 0, fix the order.
     """
 
     def __init__(

@@ -29,12 +29,7 @@ def encode_dialogue(
     """A dialogue's tokens, with the listener's words and end marks as targets.
 
     A dialogue longer than the limit loses its oldest turns; None if no reply with a context is left.
-
-    Args:
-        vocabulary: the model's.
-        dialogue: any dialogue.
-        limit: how many tokens it may have.
-        everyone: everybody's turns are targets, the first one too.
+    `everyone`: everybody's turns are targets, the first one too.
     """
     turns = list(dialogue.turns)
     parts: list[tuple[list[int], bool]] = []
@@ -70,12 +65,7 @@ def encode_dialogue(
 
 
 class DialogueData:
-    """Dialogues whose turns are learned.
-
-    Args:
-        vocabulary: the model's.
-        recipe: names corpus and splits, and whose turns are learned.
-    """
+    """Dialogues whose turns are learned."""
 
     def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
         self._vocabulary, self._recipe = vocabulary, recipe

@@ -45,15 +45,7 @@ class _SoftPrompt:
 
 
 class CausalModel:
-    """A causal model with its vocabulary: full fine-tuning, an adapter, or a soft prompt.
-
-    Args:
-        module: a transformers model, with an adapter or without.
-        vocabulary: its own, plan tokens included if it has them.
-        recipe: precision of measuring, compilation and adapter.
-        device: where it is trained.
-        base_files: what its weights were read from.
-    """
+    """A causal model with its vocabulary: full fine-tuning, an adapter, or a soft prompt."""
 
     def __init__(
         self,
@@ -74,13 +66,7 @@ class CausalModel:
 
     @classmethod
     def load(cls, recipe: TrainRecipe, device: torch.device, plans: bool = False) -> "CausalModel":
-        """The recipe's base model in float32, with adapters where the recipe asks for them.
-
-        Args:
-            recipe: names base, weights and adapter.
-            device: where it is trained.
-            plans: add the tokens of plans, whose embeddings are trained too.
-        """
+        """The recipe's base model in float32, with its adapters and, for `plans`, trained tokens of plans."""
         from transformers import AutoModelForCausalLM
 
         folder = find_weights(recipe.base, recipe.weights)
@@ -115,12 +101,7 @@ class CausalModel:
         return self._soft_prompt.tokens if self._soft_prompt else None
 
     def start_from(self, start: Path, kinds: Sequence[str] = (PLANNED, CAUSAL)) -> Checkpoint:
-        """Take the weights of a trained generator, whose manifest joins `base_files`.
-
-        Args:
-            start: its checkpoint, or `shipped` for the package's own.
-            kinds: checkpoints that can be gone on from; a single one is required by name.
-        """
+        """Take the weights of a checkpoint, or of the `shipped` one; its manifest joins `base_files`."""
         folder = SHIPPED if str(start) == "shipped" else start
         saved = open_checkpoint(folder, kinds[0]) if len(kinds) == 1 else open_checkpoint(folder)
         if saved.kind not in kinds or (ADAPTER in saved.sums) != self._is_adapter:
@@ -139,12 +120,7 @@ class CausalModel:
         return saved
 
     def add_soft_prompt(self, count: int, generator: Checkpoint) -> None:
-        """Add a soft prompt, which alone is trained from now on.
-
-        Args:
-            count: how many tokens it has.
-            generator: what the weights are from; its soft prompt, if it has one, is started from.
-        """
+        """Add a soft prompt of `count` tokens, which alone is trained; it starts from the generator's own."""
         old = self.base.get_input_embeddings()
         known = torch.cat([old.known, old.rows.detach()])
         words = [self.vocabulary.encode(word)[0] for word in SOFT_PROMPT_WORDS]

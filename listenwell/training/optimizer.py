@@ -35,12 +35,7 @@ def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.opt
 
 
 def learning_rate(recipe: OptimizerRecipe, progress: float) -> float:
-    """The rate at a share of the whole training: a linear rise, then the decay to zero.
-
-    Args:
-        recipe: peak, warm-up and form of the decay.
-        progress: 0 at the first step, 1 at the end.
-    """
+    """The rate at a share of the whole training: a linear rise, then the decay to zero."""
     if progress < recipe.warmup_share:
         return recipe.learning_rate * (progress + 1e-8) / recipe.warmup_share
     after = min(1.0, (progress - recipe.warmup_share) / max(1e-8, 1 - recipe.warmup_share))

@@ -29,12 +29,7 @@ from listenwell.training.tokens import Encoded
 
 
 class PlannedData:
-    """Replies with their plans.
-
-    Args:
-        vocabulary: the model's, with plan tokens.
-        recipe: names corpora and shares.
-    """
+    """Replies with their plans."""
 
     def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
         self.template = PromptTemplate(vocabulary, PlanTokens.of(vocabulary))

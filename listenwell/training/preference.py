@@ -53,10 +53,7 @@ REFERENCES = "references.safetensors"
 class PreferenceData:
     """Preference pairs to learn from and pairs held out; perplexity is measured on the recipe's corpora.
 
-    Args:
-        planned: the corpora.
-        recipe: names the file of pairs and shares.
-        reserved: tokens of each sequence that are left free for a soft prompt.
+    `reserved` tokens of each sequence are left free for a soft prompt.
     """
 
     def __init__(self, planned: PlannedData, recipe: TrainRecipe, reserved: int = 0) -> None:
@@ -140,13 +137,7 @@ class PreferenceData:
 
 
 class DPOObjective(Objective):
-    """The loss of preference pairs.
-
-    Args:
-        model: the policy.
-        settings: beta, and the weights of the terms beside DPO's.
-        data: where the pairs held out are.
-    """
+    """The loss of preference pairs."""
 
     collate = staticmethod(collate_pairs)
 

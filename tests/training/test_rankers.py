@@ -250,7 +250,8 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
     for parameter in task.model.parameters():
         if parameter.requires_grad:
             parameter.data += 0.3 * torch.randn_like(parameter)
-    task.save(tmp_path)
+    with checkpoint.writing(tmp_path / "saved", KIND) as folder:
+        task.save(folder)
     other = task_of(tmp_path, {"model": "poly"}, lora=lora)
     given = [[piece.context for piece in task.examples()], [piece.persona for piece in task.examples()]]
     given.append([piece.reply for piece in task.examples()])
@@ -258,7 +259,7 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
     other.model.eval()
     before = score(task.model, *given)
     assert np.abs(score(other.model, *given) - before).max() > 0.1
-    other.load(tmp_path)
+    other.load(tmp_path / "saved")
     np.testing.assert_allclose(score(other.model, *given), before, atol=0.02 * np.abs(before).max())
 
 
@@ -267,7 +268,7 @@ def test_what_cannot_be_learned_is_a_clear_error(tmp_path):
     wrong = [
         ({"batches": BatchRecipe()}, r"batches of examples.*batches\.batching"),
         (
-            {"ranker": replace(recipe.task.ranker, body="words"), "lora": LORA},
+            {"ranker": replace(recipe.task.ranker, backbone="words"), "lora": LORA},
             r"no layers for adapters.*lora",
         ),
     ]

@@ -39,11 +39,7 @@ class ComaeRuntime(TorchRuntime):
         return model
 
     def read(self, contexts: Sequence[np.ndarray]) -> ComaeState:
-        """Read contexts, a row each; shorter ones are filled up on the left.
-
-        Args:
-            contexts: columns as `Inputs.context` makes them.
-        """
+        """Read contexts (columns of `Inputs.context`), a row each; shorter ones are filled up on the left."""
         shape = (len(contexts), max(map(len, contexts)))
         columns, known = np.full((*shape, COLUMNS), NOTHING, np.int64), np.zeros(shape, np.int64)
         columns[..., 0] = 0

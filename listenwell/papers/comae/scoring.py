@@ -34,14 +34,7 @@ def score(
     factors: Sequence[str] = FACTORS,
     tokens: int | None = None,
 ) -> Scores:
-    """Score replies in batches of like length.
-
-    Args:
-        model: any of the family.
-        examples: the replies with their contexts.
-        factors: some of FACTORS; "gold" needs replies whose factors are known.
-        tokens: of a batch at most; what memory allows otherwise.
-    """
+    """Score replies in batches of like length; "gold" needs replies whose factors are known."""
     tokens = tokens or (16_384 if model.device.type == "cuda" else 4_096)
     nll = {name: np.zeros(len(examples)) for name in factors}
     ranks = {name: np.zeros((len(examples), SLOT_COUNT), np.int64) for name in ("gold", "predicted")}

@@ -186,12 +186,7 @@ def source_of(recipe: TrainRecipe) -> Source:
 
 
 def factor_metrics(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
-    """Hits@1 and Hits@3 of act and tone, and how often each mechanism, and all three, are right; in percent.
-
-    Args:
-        config: which factors there are.
-        ranks: (replies, SLOT_COUNT), of the true choices.
-    """
+    """In percent: Hits@1 and Hits@3 of act and tone, how often each mechanism, and all three, are right."""
     figures: dict[str, float] = {}
     for name in config.factors:
         own = ranks[:, list(SLOTS[name])]
