@@ -18,15 +18,15 @@ from listenwell.training.recipe import LoraRecipe
 
 def add_lora(model: Any, recipe: LoraRecipe, base: str, task: str) -> Any:  # noqa: ANN401
     """A transformers model with adapters, which alone are trained; `task` is peft's name for its kind."""
-    LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
-    config = LoraConfig(
+    peft = _peft()
+    config = peft.LoraConfig(
         r=recipe.rank,
         lora_alpha=recipe.alpha,
         lora_dropout=recipe.dropout,
         target_modules=recipe.targets,
         task_type=task,
     )
-    adapted = get_peft_model(model, config)
+    adapted = peft.get_peft_model(model, config)
     adapted.peft_config["default"].base_model_name_or_path = base
     return adapted
 
@@ -35,8 +35,7 @@ def load_lora(model: Any, file: Path) -> None:  # noqa: ANN401
     """Take the adapters' weights from adapter_model.safetensors."""
     from safetensors.torch import load_file
 
-    (set_peft_model_state_dict,) = _peft("set_peft_model_state_dict")
-    set_peft_model_state_dict(model, load_file(file))
+    _peft().set_peft_model_state_dict(model, load_file(file))
 
 
 def start_from(model: Any, encoder: Any, saved: Checkpoint, agreeing: Sequence[str]) -> Any:  # noqa: ANN401
@@ -76,10 +75,10 @@ def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> Non
     model.load_state_dict(known, strict=False)
 
 
-def _peft(*names: str) -> tuple[Any, ...]:
-    """Names out of peft, which only recipes with `lora` need."""
+def _peft() -> Any:  # noqa: ANN401
+    """The library peft, which only recipes with `lora` need."""
     try:
         import peft
     except ModuleNotFoundError:
         raise MissingExtraError("peft", "train", "Training adapters") from None
-    return tuple(getattr(peft, name) for name in names)
+    return peft

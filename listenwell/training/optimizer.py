@@ -14,10 +14,8 @@ def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.opt
     The learning rate of each group is multiplied by its `lr_multiplier`.
     """
     trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
-    is_ranker = "backbone" in dict(model.named_children())
-    multiplied = {name for name in trained if is_ranker and not name.startswith("backbone.")}
-    if recipe.head_lr_multiplier == 1:
-        multiplied = set()
+    has_heads = "backbone" in dict(model.named_children()) and recipe.head_lr_multiplier != 1
+    multiplied = {name for name in trained if has_heads and not name.startswith("backbone.")}
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, "lr_multiplier": lr_multiplier}
         for lr_multiplier in (1.0, recipe.head_lr_multiplier)

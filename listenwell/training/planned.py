@@ -100,11 +100,8 @@ class PlannedData:
                 )
             drawn = random.permutation(len(planned))[:count] if count else range(len(planned))
             # A conversation's last reply has all of it before it: what is learned beside is learned once.
-            last = set(
-                {
-                    conversation_key(example.context): index for index, (example, _) in enumerate(planned)
-                }.values()
-            )
+            keys = [conversation_key(example.context) for example, _ in planned]
+            last = set({key: index for index, key in enumerate(keys)}.values())
             for index in drawn:
                 example, plan = planned[index]
                 kept = None if random.random() < planning.plan_dropout else plan

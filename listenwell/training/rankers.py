@@ -5,7 +5,7 @@ all others. PEC draws 15 wrong ones for each; a batch of n gives n − 1.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -271,8 +271,7 @@ class RankingTask:
 
 def config_of(recipe: TrainRecipe) -> RankerConfig:
     """The ranker's config, on the recipe's base."""
-    ranker = recipe.settings(RankingTaskConfig).ranker
-    return RankerConfig.from_dict(ranker.to_dict() | {"base": recipe.base})
+    return replace(recipe.settings(RankingTaskConfig).ranker, base=recipe.base)
 
 
 def pairs_of(recipe: TrainRecipe) -> PairsRecipe:

@@ -216,12 +216,8 @@ class Comae(Generator, Plan):
             "factors that are not given": f"{how}, one after the other"
             if self.model_config.hierarchical
             else f"{how}, each from the context alone",
-            "act and tone of the context": "as annotated"
-            + (
-                ", by the shipped annotators where not known"
-                if config.annotate
-                else ", left out where not known"
-            ),
+            "act and tone of the context": "as annotated, "
+            f"{'by the shipped annotators' if config.annotate else 'left out'} where not known",
         }
 
     def files(self) -> Iterator[Path]:
