@@ -6,8 +6,9 @@ Runs are only averaged where they measured the same thing: the same items, under
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from listenwell.errors import InputError
 from listenwell.metrics.ranking import over_seeds
@@ -15,21 +16,17 @@ from listenwell.results.store import Result, file_name, read_result, write_resul
 from listenwell.sweeps.comparisons import compare, factor_prediction_pairs
 from listenwell.sweeps.grid import Sweep
 
-SEEDS = "seeds"
-"""The condition that names the seeds of a mean."""
 _MAY_DIFFER = ("steps", "seconds")
 """Conditions that are measured, not set: a run may stop early."""
 _SAME = ("task", "corpus", "split", "count", "data")
 """Fields that say what was measured."""
 
 
-@dataclass(frozen=True)
-class Aggregated:
-    """What was written."""
+class Aggregated(NamedTuple):
+    """The files that were written, and a line for each row with missing seeds."""
 
     files: tuple[Path, ...]
     lacking: tuple[str, ...]
-    """Rows with missing seeds, one line each."""
 
 
 def aggregate(
@@ -45,28 +42,23 @@ def aggregate(
     """
     results, lacking = [], []
     for sweep in sweeps:
-        rows = [row for row, _ in sweep.config.runs if not only or row in only]
-        for row in rows:
-            by_seed = {
-                run.seed: read_result(run.result)
-                for run in sweep.runs
-                if run.row == row and run.is_finished()
-            }
-            if missing := [seed for seed in sweep.seeds_of(row) if seed not in by_seed]:
-                lacking.append(f"{sweep.config.name}: {row}, seed {', '.join(map(str, missing))}")
+        for row in (row for row, _ in sweep.config.runs if not only or row in only):
+            runs = [run for run in sweep.runs if run.row == row]
+            by_seed = {run.seed: read_result(run.result) for run in runs if run.is_finished()}
+            if missing := [str(run.seed) for run in runs if run.seed not in by_seed]:
+                lacking.append(f"{sweep.config.name}: {row}, seed {', '.join(missing)}")
             if by_seed:
                 results.append(row_result(sweep, row, by_seed))
         if not only:
-            pairs = (compare(sweep, ours, theirs) for ours, theirs in sweep.config.compare)
-            results += [result for result in pairs if result is not None]
+            gains = (compare(sweep, ours, theirs) for ours, theirs in sweep.config.compare)
+            results += [result for result in gains if result is not None]
             results += factor_prediction_pairs(sweep)
     if lacking and not partial:
         raise InputError(
             f"These runs have no result yet: {'; '.join(lacking)}.",
             "Run the sweep again, or give --partial for the mean of what is there.",
         )
-    files = [_write(result, folder) for result in results]
-    return Aggregated(tuple(files), tuple(lacking))
+    return Aggregated(tuple(_write(result, folder) for result in results), tuple(lacking))
 
 
 def row_result(sweep: Sweep, row: str, results: Mapping[int, Result]) -> Result:
@@ -77,28 +69,34 @@ def row_result(sweep: Sweep, row: str, results: Mapping[int, Result]) -> Result:
     """
     where, seeds = f"{sweep.config.name}: {row}", sorted(results)
     each = [results[seed] for seed in seeds]
-    for field in _SAME:
-        _check_same(where, field, {seed: str(getattr(results[seed], field)) for seed in seeds})
-    _check_same(where, "metrics", {seed: ", ".join(dict(results[seed].metrics)) for seed in seeds})
+    fields = [{name: str(getattr(result, name)) for name in _SAME} for result in each]
+    names = [{"metrics": ", ".join(dict(result.metrics))} for result in each]
+    conditions = [{**dict(result.conditions), "seed": ""} for result in each]
+    for facts in (fields, names):
+        _common(where, seeds, facts)
+    common = _common(where, seeds, conditions)
+    del common["seed"]
+    described = ", ".join(map(str, seeds))
+    if len(seeds) < (planned := len(sweep.seeds_of(row))):
+        described += f" alone, of {planned} planned"
     figures = {
         name: over_seeds([dict(result.metrics)[name] for result in each]) for name, _ in each[0].metrics
     }
     several = len(each) > 1
-    described = ", ".join(map(str, seeds))
-    if len(seeds) < (planned := len(sweep.seeds_of(row))):
-        described += f" alone, of {planned} planned"
     versions = dict.fromkeys(name for result in each for name, _ in result.versions)
     sums = [result.checkpoint for result in each if result.checkpoint]
+    # The command that makes this row again, without a path of this machine.
+    file = sweep.file.name if sweep.file.is_absolute() else str(sweep.file)
     return replace(
         each[0],
         task=sweep.config.table or each[0].task,
         system=row,
         metrics=tuple((name, figure.mean) for name, figure in figures.items()),
         spreads=tuple((name, figure.spread) for name, figure in figures.items()) if several else (),
-        conditions=tuple({**_conditions(where, results), SEEDS: described}.items()),
+        conditions=tuple({**common, "seeds": described}.items()),
         seed=None if several else seeds[0],
         checkpoint=hashlib.sha256("\n".join(sums).encode()).hexdigest() if sums else None,
-        command=_command(sweep, row),
+        command=shlex.join(["listenwell", "sweep", file, "--only", row]),
         versions=tuple(
             (name, _one_or_mixed(dict(result.versions).get(name, "none") for result in each))
             for name in versions
@@ -109,46 +107,26 @@ def row_result(sweep: Sweep, row: str, results: Mapping[int, Result]) -> Result:
     )
 
 
-def _conditions(where: str, results: Mapping[int, Result]) -> dict[str, str]:
+def _common(where: str, seeds: Sequence[int], facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """What was the same in all runs; what differs is an error, but for what is measured."""
-    by_seed = {seed: dict(result.conditions) for seed, result in sorted(results.items())}
-    kept = {}
-    for name in dict.fromkeys(name for conditions in by_seed.values() for name in conditions):
-        if name == "seed":
-            continue
-        values = {seed: conditions.get(name, "–") for seed, conditions in by_seed.items()}
-        if name in _MAY_DIFFER:
-            kept[name] = _span(values.values())
-        else:
-            _check_same(where, name, values)
-            kept[name] = next(iter(values.values()))
-    return kept
-
-
-def _check_same(where: str, what: str, values: Mapping[int, str]) -> None:
-    if len(set(values.values())) > 1:
-        listed = "; ".join(f"seed {seed}: {value}" for seed, value in values.items())
-        raise InputError(
-            f"{where}: {what!r} differs between the seeds ({listed}).",
-            "Remove the folders of the runs that are wrong, and run the sweep again.",
-        )
-
-
-def _span(values: Iterable[str]) -> str:
-    """One value, or the smallest and the largest."""
-    different = sorted(set(values), key=lambda value: (not value.isdecimal(), len(value), value))
-    return different[0] if len(different) == 1 else f"{different[0]} to {different[-1]}"
+    common = {}
+    for name in dict.fromkeys(name for own in facts for name in own):
+        values = [own.get(name, "–") for own in facts]
+        # Numbers by their size, the shortest first.
+        different = sorted(set(values), key=lambda value: (not value.isdecimal(), len(value), value))
+        if len(different) > 1 and name not in _MAY_DIFFER:
+            listed = "; ".join(f"seed {seed}: {value}" for seed, value in zip(seeds, values, strict=True))
+            raise InputError(
+                f"{where}: {name!r} differs between the seeds ({listed}).",
+                "Remove the folders of the runs that are wrong, and run the sweep again.",
+            )
+        common[name] = different[0] if len(different) == 1 else f"{different[0]} to {different[-1]}"
+    return common
 
 
 def _one_or_mixed(values: Iterable[str]) -> str:
     different = list(dict.fromkeys(values))
     return different[0] if len(different) == 1 else f"mixed: {', '.join(different)}"
-
-
-def _command(sweep: Sweep, row: str) -> str:
-    """The command that makes this row again, without a path of this machine."""
-    file = sweep.file.name if sweep.file.is_absolute() else str(sweep.file)
-    return shlex.join(["listenwell", "sweep", file, "--only", row])
 
 
 def _write(result: Result, folder: Path) -> Path:

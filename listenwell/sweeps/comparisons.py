@@ -26,17 +26,18 @@ from listenwell.results.store import Result, environment, read_result
 from listenwell.sweeps.grid import Sweep, SweepRun
 
 SEED, DRAWS = 0, 10_000
+FACTORS_FILE = "factors.npy"
+BESIDE, AFTER = " ‖ ", " → "
+_FIGURES = (
+    *("cm_exact", "da_first", "da_share", "da_hits_1_after", "da_hits_3_after"),
+    *("em_share", "em_hits_1_after", "em_hits_3_after"),
+)
 
 
 def compare(sweep: Sweep, ours: str, theirs: str) -> Result | None:
     """By how much a row finds more true replies first than another; None where runs are missing.
 
     An item's value is the share of seeds that found its true reply; items are drawn with replacement.
-
-    Args:
-        sweep: a sweep whose runs kept the rank of every true reply.
-        ours: a row.
-        theirs: the row it is compared with.
     """
     first, second = (_hits(sweep, row) for row in (ours, theirs))
     if first is None or second is None:
@@ -85,17 +86,15 @@ def _hits(sweep: Sweep, row: str) -> np.ndarray | None:
     return np.asarray(100 * np.mean([array == 1 for array in ranks], axis=0))
 
 
-FACTORS_FILE = "factors.npy"
-BESIDE, AFTER = " ‖ ", " → "
-_FIGURES = (
-    *("cm_exact", "da_first", "da_share", "da_hits_1_after", "da_hits_3_after"),
-    *("em_share", "em_hits_1_after", "em_hits_3_after"),
-)
-
-
 def factor_prediction_pairs(sweep: Sweep) -> list[Result]:
     """Two rows of Table 4 for each pair X ‖ Y and X → Y whose first seeds are trained."""
-    runs = {_member(run): run for run in sweep.runs if run.seed == sweep.config.seeds[0] and _is_there(run)}
+    runs = {  # by the paper's name of a row, such as "DA ‖ EM" of "DA ‖ EM side by side (EmpTransfo)"
+        run.row.split(" side by side")[0]: run
+        for run in sweep.runs
+        if run.seed == sweep.config.seeds[0]
+        and run.is_finished()
+        and (run.recipe.output / FACTORS_FILE).is_file()
+    }
     results = []
     for member, run in runs.items():
         other = member.replace(BESIDE, AFTER) if BESIDE in member else member.replace(AFTER, BESIDE)
@@ -135,12 +134,3 @@ def read_ranks(file: Path) -> list[FactorPrediction]:
         pairs = tuple((True, rank == 1) for rank in row[:3]) if row[0] else ()
         predictions.append(FactorPrediction(str(index), named, pairs))
     return predictions
-
-
-def _member(run: SweepRun) -> str:
-    """The paper's name of a row, such as "DA ‖ EM" of "DA ‖ EM side by side (EmpTransfo)"."""
-    return run.row.split(" side by side")[0]
-
-
-def _is_there(run: SweepRun) -> bool:
-    return run.is_finished() and (run.recipe.output / FACTORS_FILE).is_file()

@@ -9,19 +9,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from listenwell.errors import InputError, ListenwellError, RecipeError, unknown_name
 from listenwell.files import slug
 from listenwell.recipe import read_recipe, write_recipe
 from listenwell.serialization import accepted_keys, build, plain
-from listenwell.sweeps.jobs import Job
 from listenwell.training.recipe import TrainRecipe
 
 RUNS = Path("runs")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_SET_BY_THE_SWEEP = ("output", "seed")
-_OF_A_ROW = ("recipe", "seeds")
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class SweepConfig:
     """Rows whose gain over another row becomes a result too, with its confidence interval."""
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", self.name):
             raise RecipeError(f"The sweep's name is {self.name!r}.", "Use letters, digits, - and _.")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise RecipeError(
@@ -57,6 +53,13 @@ class SweepConfig:
                 raise RecipeError(
                     f"The rows {other!r} and {row!r} would share the folder {slug(row)!r}.", "Rename one."
                 )
+
+
+class Job(NamedTuple):
+    """A program to run, and the file that gets all that it prints; one that is there is written on."""
+
+    command: tuple[str, ...]
+    log: Path
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,11 @@ class SweepRun:
 
     def job(self) -> Job:
         """The process that trains it; its recipe and its log stand beside its folder."""
-        folder = self.recipe.output
-        file = folder.with_name(f"{folder.name}.yaml")
+        file, log = (
+            self.recipe.output.with_name(f"{self.recipe.output.name}.{end}") for end in ("yaml", "log")
+        )
         write_recipe(self.recipe, file)
-        command = (sys.executable, "-m", "listenwell.training", str(file))
-        return Job(command, folder.with_name(f"{folder.name}.log"))
+        return Job((sys.executable, "-m", "listenwell.training", str(file)), log)
 
 
 @dataclass(frozen=True)
@@ -112,29 +115,9 @@ class Sweep:
         """The seeds of a row's runs."""
         return tuple(run.seed for run in self.runs if run.row == row)
 
-    def select(self, only: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[SweepRun]:
-        """The runs of some rows and seeds; of all where none are named."""
-        for seed in seeds:
-            if seed not in self.config.seeds:
-                known = ", ".join(map(str, self.config.seeds))
-                raise InputError(
-                    f"The sweep {self.config.name} has no seed {seed}.", f"Give some of: {known}."
-                )
-        return [
-            run
-            for run in self.runs
-            if (not only or run.row in only) and (not seeds or run.seed in seeds)
-        ]  # fmt: skip
-
 
 def read_sweeps(files: Sequence[Path], root: Path = RUNS, limit: int | None = None) -> list[Sweep]:
-    """Read the files of sweeps; each gets the folder of its name in `root`.
-
-    Args:
-        files: YAML files.
-        root: where the runs' folders are.
-        limit: only so many dialogues of each split; such a rehearsal has a folder of its own.
-    """
+    """Read the files of sweeps; each gets the folder of its name in `root`, a rehearsal (`limit`) its own."""
     sweeps: dict[str, Sweep] = {}
     for file in files:
         sweep = _sweep(file, root, limit)
@@ -145,53 +128,52 @@ def read_sweeps(files: Sequence[Path], root: Path = RUNS, limit: int | None = No
 
 
 def select(sweeps: Sequence[Sweep], only: Sequence[str] = (), seeds: Sequence[int] = ()) -> list[SweepRun]:
-    """The runs of several sweeps, as `Sweep.select`; a row that none of them has is an error."""
+    """The runs of some rows and seeds; of all where none are named. An unknown row or seed is an error."""
     rows = [row for sweep in sweeps for row, _ in sweep.config.runs]
     for name in only:
         if name not in rows:
             raise unknown_name("row", name, rows)
-    return [run for sweep in sweeps for run in sweep.select(only, seeds)]
+    for config in (sweep.config for sweep in sweeps):
+        if unknown := [seed for seed in seeds if seed not in config.seeds]:
+            known = ", ".join(map(str, config.seeds))
+            raise InputError(f"The sweep {config.name} has no seed {unknown[0]}.", f"Give some of: {known}.")
+    runs = (run for sweep in sweeps for run in sweep.runs)
+    return [run for run in runs if (not only or run.row in only) and (not seeds or run.seed in seeds)]
 
 
 def _sweep(file: Path, root: Path, limit: int | None) -> Sweep:
     config = read_recipe(SweepConfig, file)
     folder = root / (config.name if limit is None else f"{config.name}-limit{limit}")
-    recipes = {row: _row_recipe(file, config, row, changes or {}) for row, changes in config.runs}
-    own_seeds = {row: _row_seeds(file, config, row, changes or {}) for row, changes in config.runs}
+    recipes: dict[str, tuple[TrainRecipe, Sequence[int]]] = {}
+    for row, changes in config.runs:
+        try:
+            recipes[row] = _row(config, changes or {}, file.parent)
+        except ListenwellError as error:
+            raise RecipeError(f"{file}, row {row!r}: {error.problem}", error.advice) from None
     runs = []
     for seed in config.seeds:
-        for row, recipe in recipes.items():
-            if seed in own_seeds[row]:
+        for row, (recipe, seeds) in recipes.items():
+            if seed in seeds:
                 data = replace(recipe.data, limit=limit or recipe.data.limit)
-                output = folder / f"{slug(row)}-seed{seed}"
-                with_seed = replace(recipe, output=output, seed=seed, data=data)
+                with_seed = replace(recipe, output=folder / f"{slug(row)}-seed{seed}", seed=seed, data=data)
                 runs.append(SweepRun(config.name, row, seed, with_seed))
     return Sweep(file, config, tuple(runs))
 
 
-def _row_recipe(file: Path, config: SweepConfig, row: str, changes: Mapping[str, Any]) -> TrainRecipe:
-    """The recipe of a row: the base with the row's changes; an error names the row."""
-    base_file = changes.get("recipe", config.recipe)
-    try:
-        if base_file is None:
-            raise RecipeError("It has no recipe.", "Name one for the sweep or for this row.")
-        for key in _SET_BY_THE_SWEEP:
-            if key in changes:
-                raise RecipeError(f"It sets {key!r}, which the sweep sets.", "Leave it out.")
-        base = plain(read_recipe(TrainRecipe, file.parent / base_file))
-        own = {key: value for key, value in changes.items() if key not in _OF_A_ROW}
-        return build(TrainRecipe, merged(base, own, TrainRecipe), RecipeError)
-    except ListenwellError as error:
-        raise RecipeError(f"{file}, row {row!r}: {error.problem}", error.advice) from None
-
-
-def _row_seeds(file: Path, config: SweepConfig, row: str, changes: Mapping[str, Any]) -> tuple[int, ...]:
-    """A row's own seeds, in the sweep's order; all of the sweep's where it names none."""
-    seeds = changes.get("seeds", config.seeds)
+def _row(config: SweepConfig, changes: dict[str, Any], folder: Path) -> tuple[TrainRecipe, Sequence[int]]:
+    """A row's recipe, the base with the row's changes, and its seeds."""
+    own = {"recipe": config.recipe, "seeds": config.seeds} | changes
+    base_file, seeds = own.pop("recipe"), own.pop("seeds")
+    if base_file is None:
+        raise RecipeError("It has no recipe.", "Name one for the sweep or for this row.")
+    for key in ("output", "seed"):
+        if key in own:
+            raise RecipeError(f"It sets {key!r}, which the sweep sets.", "Leave it out.")
     if not isinstance(seeds, list | tuple) or not seeds or not set(seeds) <= set(config.seeds):
         known = ", ".join(map(str, config.seeds))
-        raise RecipeError(f"{file}, row {row!r}: its seeds are {seeds}.", f"Give a list of some of: {known}.")
-    return tuple(seed for seed in config.seeds if seed in seeds)
+        raise RecipeError(f"its seeds are {seeds}.", f"Give a list of some of: {known}.")
+    base = plain(read_recipe(TrainRecipe, folder / base_file))
+    return build(TrainRecipe, merged(base, own, TrainRecipe), RecipeError), seeds
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any], cls: type) -> dict[str, Any]:

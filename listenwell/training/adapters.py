@@ -1,5 +1,7 @@
 """LoRA adapters by peft: the same way for every model that is trained."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import torch
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import MissingExtraError, RecipeError
+from listenwell.rankers.model import OLD_PREFIXES
 from listenwell.runtime.encoder import has_adapter
 from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
@@ -14,23 +17,16 @@ from listenwell.training.recipe import LoraRecipe
 
 
 def add_lora(model: Any, recipe: LoraRecipe, base: str, task: str) -> Any:  # noqa: ANN401
-    """The model with adapters, which alone are trained.
-
-    Args:
-        model: a transformers model.
-        recipe: rank, scale, dropout and layers.
-        base: the base model's name, written into the adapter's config: a name, no place on this machine.
-        task: peft's name for the kind of model.
-    """
-    LoraConfig, get_peft_model = _peft("LoraConfig", "get_peft_model")
-    config = LoraConfig(
+    """A transformers model with adapters, which alone are trained; `task` is peft's name for its kind."""
+    peft = _peft()
+    config = peft.LoraConfig(
         r=recipe.rank,
         lora_alpha=recipe.alpha,
         lora_dropout=recipe.dropout,
         target_modules=recipe.targets,
         task_type=task,
     )
-    adapted = get_peft_model(model, config)
+    adapted = peft.get_peft_model(model, config)
     adapted.peft_config["default"].base_model_name_or_path = base
     return adapted
 
@@ -39,17 +35,24 @@ def load_lora(model: Any, file: Path) -> None:  # noqa: ANN401
     """Take the adapters' weights from adapter_model.safetensors."""
     from safetensors.torch import load_file
 
-    (set_peft_model_state_dict,) = _peft("set_peft_model_state_dict")
-    set_peft_model_state_dict(model, load_file(file))
+    _peft().set_peft_model_state_dict(model, load_file(file))
+
+
+def start_from(model: Any, encoder: Any, saved: Checkpoint, agreeing: Sequence[str]) -> Any:  # noqa: ANN401
+    """`take_weights` of a model whose config agrees in some settings; returns its config."""
+    config = type(model.config).from_dict(saved.config())
+    if any(getattr(config, name) != getattr(model.config, name) for name in agreeing):
+        raise RecipeError(
+            f"{saved.folder} has another {' or '.join(agreeing)} than the recipe.", "Let them agree."
+        )
+    take_weights(model, encoder, saved)
+    return config
 
 
 def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> None:  # noqa: ANN401
     """Begin with a trained model's weights; layers that it did not have stay as they are.
 
-    Args:
-        model: the whole.
-        encoder: its part with an adapter of the same form, or without one: then theirs is merged into it.
-        saved: the trained one.
+    An adapter is loaded into the encoder's own of the same form; without one it is merged into the encoder.
     """
     from safetensors.torch import load_file
 
@@ -65,15 +68,17 @@ def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> Non
             load_lora(encoder, saved.path(ADAPTER))
         else:
             merge_lora(encoder, saved.path(ADAPTER_CONFIG), saved.path(ADAPTER))
+    for old, new in OLD_PREFIXES.items():  # of rankers
+        weights = {re.sub(f"^{re.escape(old)}", new, name): value for name, value in weights.items()}
     own = model.state_dict()
     known = {name: value.float() for name, value in weights.items() if name in own}
     model.load_state_dict(known, strict=False)
 
 
-def _peft(*names: str) -> tuple[Any, ...]:
-    """Names out of peft, which only recipes with `lora` need."""
+def _peft() -> Any:  # noqa: ANN401
+    """The library peft, which only recipes with `lora` need."""
     try:
         import peft
     except ModuleNotFoundError:
         raise MissingExtraError("peft", "train", "Training adapters") from None
-    return tuple(getattr(peft, name) for name in names)
+    return peft

@@ -19,16 +19,13 @@ class TrainingExample(Protocol):
     @property
     def tokens(self) -> np.ndarray:
         """(length,) int32."""
-        ...
 
     @property
     def weight(self) -> int:
         """How many targets it holds."""
-        ...
 
     def __len__(self) -> int:
         """How many tokens it has."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -52,12 +49,10 @@ class Batch(Protocol):
     @property
     def size(self) -> int:
         """Tokens that are no padding."""
-        ...
 
     @property
     def weight(self) -> int:
         """How many targets it holds."""
-        ...
 
 
 P = TypeVar("P", bound=TrainingExample)
@@ -78,12 +73,7 @@ class Step(Generic[B]):
 class Epoch(Generic[P, B]):
     """One pass over the data: every example is in exactly one row of one step (a last example alone in none).
 
-    Args:
-        examples: the data.
-        collate: makes a batch of rows of them.
-        recipe: how rows and steps are made.
-        seed: together with `number` it fixes the order.
-        number: which epoch, from 0.
+    Seed and number, from 0, fix the order.
     """
 
     def __init__(
@@ -164,13 +154,18 @@ def bucket(
     order: np.ndarray, lengths: np.ndarray, tokens: int, random: np.random.Generator
 ) -> list[list[list[int]]]:
     """Groups of one-example rows of like length, at most `tokens` tokens with padding, in random order."""
-    by_length = np.argsort(lengths, kind="stable")
-    groups: list[list[list[int]]] = [[]]
-    for index in by_length:
-        if groups[-1] and (len(groups[-1]) + 1) * int(lengths[index]) > tokens:
+    groups = by_length(lengths, tokens)
+    return [[[int(order[index])] for index in groups[i]] for i in random.permutation(len(groups))]
+
+
+def by_length(lengths: np.ndarray, tokens: int) -> list[list[int]]:
+    """Groups of indices of like length, the shortest first, each at most `tokens` tokens with padding."""
+    groups: list[list[int]] = []
+    for index in np.argsort(lengths, kind="stable").tolist():
+        if not groups or (len(groups[-1]) + 1) * int(lengths[index]) > tokens:
             groups.append([])
-        groups[-1].append([int(order[index])])
-    return [groups[i] for i in random.permutation(len(groups)) if groups[i]]
+        groups[-1].append(index)
+    return groups
 
 
 def pack_rows(

@@ -29,20 +29,13 @@ def encode_dialogue(
     """A dialogue's tokens, with the listener's words and end marks as targets.
 
     A dialogue longer than the limit loses its oldest turns; None if no reply with a context is left.
-
-    Args:
-        vocabulary: the model's.
-        dialogue: any dialogue.
-        limit: how many tokens it may have.
-        everyone: everybody's turns are targets, the first one too.
+    `everyone`: everybody's turns are targets, the first one too.
     """
     turns = list(dialogue.turns)
     parts: list[tuple[list[int], bool]] = []
     for turn in turns:
-        text = vocabulary.encode(turn.text)
-        parts.append(
-            (turn_tokens(vocabulary, role_of(turn, dialogue), text), turn.speaker == dialogue.listener)
-        )
+        tokens = turn_tokens(vocabulary, role_of(turn, dialogue), vocabulary.encode(turn.text))
+        parts.append((tokens, turn.speaker == dialogue.listener))
     length = sum(len(tokens) for tokens, _ in parts)
     while len(parts) > 2 and length > limit:
         length -= len(parts.pop(0)[0])
@@ -55,9 +48,7 @@ def encode_dialogue(
         if everyone or (is_reply and number > 0):
             # A start mark and the role stand before the words, an end mark and a new line after them.
             head = len(turn_tokens(vocabulary, role_of(turns[number], dialogue), [])) - 2
-            targets[begin + head : begin + len(tokens) - 1] = (
-                True  # the new line after the end mark is no target
-            )
+            targets[begin + head : begin + len(tokens) - 1] = True  # without the new line after the end mark
             texts.append(turns[number].text)
         begin += len(tokens)
     return Encoded(
@@ -70,12 +61,7 @@ def encode_dialogue(
 
 
 class DialogueData:
-    """Dialogues whose turns are learned.
-
-    Args:
-        vocabulary: the model's.
-        recipe: names corpus and splits, and whose turns are learned.
-    """
+    """Dialogues whose turns are learned."""
 
     def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
         self._vocabulary, self._recipe = vocabulary, recipe
@@ -108,10 +94,8 @@ class DialogueData:
         return (item for item in items if isinstance(item, Dialogue))
 
     def _encoded(self, split: str, limit: int, everyone: bool = False) -> list[Encoded]:
-        encoded = (
-            encode_dialogue(self._vocabulary, dialogue, limit, everyone)
-            for dialogue in self._dialogues(split)
-        )
+        dialogues = self._dialogues(split)
+        encoded = (encode_dialogue(self._vocabulary, dialogue, limit, everyone) for dialogue in dialogues)
         sequences = [sequence for sequence in encoded if sequence is not None]
         if not sequences:
             raise RecipeError(
@@ -123,14 +107,13 @@ class DialogueData:
     def _unconditional(self, limit: int) -> list[Encoded]:
         """A share of the training replies without their contexts, which teach P(y)."""
         random = np.random.default_rng([self._recipe.seed, 7])
-        encoded = [
-            encode_dialogue(
-                self._vocabulary, Dialogue((example.reply,), listener=example.reply.speaker), limit, True
-            )
+        replies = [
+            Dialogue((example.reply,), listener=example.reply.speaker)
             for dialogue in self._dialogues(self._recipe.data.train)
             for example in dialogue.examples()
             if random.random() < self._recipe.unconditional
         ]
+        encoded = (encode_dialogue(self._vocabulary, reply, limit, True) for reply in replies)
         return [sequence for sequence in encoded if sequence is not None]
 
 

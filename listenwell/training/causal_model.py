@@ -10,19 +10,19 @@ import numpy as np
 import torch
 
 from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
-from listenwell.errors import RecipeError
+from listenwell.errors import RecipeError, WeightsError
 from listenwell.generators.planned import KIND as PLANNED
 from listenwell.generators.planned import SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.metrics import Perplexity
+from listenwell.rankers.blocks import moved
 from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.training.adapters import add_lora, load_lora
-from listenwell.training.added_tokens import first_rows
 from listenwell.training.batching import Epoch
 from listenwell.training.compiled import Functions, compiled
 from listenwell.training.recipe import BatchRecipe, TrainRecipe
@@ -45,15 +45,7 @@ class _SoftPrompt:
 
 
 class CausalModel:
-    """A causal model with its vocabulary: full fine-tuning, an adapter, or a soft prompt.
-
-    Args:
-        module: a transformers model, with an adapter or without.
-        vocabulary: its own, plan tokens included if it has them.
-        recipe: precision of measuring, compilation and adapter.
-        device: where it is trained.
-        base_files: what its weights were read from.
-    """
+    """A causal model with its vocabulary: full fine-tuning, an adapter, or a soft prompt."""
 
     def __init__(
         self,
@@ -74,13 +66,7 @@ class CausalModel:
 
     @classmethod
     def load(cls, recipe: TrainRecipe, device: torch.device, plans: bool = False) -> "CausalModel":
-        """The recipe's base model in float32, with adapters where the recipe asks for them.
-
-        Args:
-            recipe: names base, weights and adapter.
-            device: where it is trained.
-            plans: add the tokens of plans, whose embeddings are trained too.
-        """
+        """The recipe's base model in float32, with its adapters and, for `plans`, trained tokens of plans."""
         from transformers import AutoModelForCausalLM
 
         folder = find_weights(recipe.base, recipe.weights)
@@ -115,12 +101,7 @@ class CausalModel:
         return self._soft_prompt.tokens if self._soft_prompt else None
 
     def start_from(self, start: Path, kinds: Sequence[str] = (PLANNED, CAUSAL)) -> Checkpoint:
-        """Take the weights of a trained generator, whose manifest joins `base_files`.
-
-        Args:
-            start: its checkpoint, or `shipped` for the package's own.
-            kinds: checkpoints that can be gone on from; a single one is required by name.
-        """
+        """Take the weights of a checkpoint, or of the `shipped` one; its manifest joins `base_files`."""
         folder = SHIPPED if str(start) == "shipped" else start
         saved = open_checkpoint(folder, kinds[0]) if len(kinds) == 1 else open_checkpoint(folder)
         if saved.kind not in kinds or (ADAPTER in saved.sums) != self._is_adapter:
@@ -139,12 +120,7 @@ class CausalModel:
         return saved
 
     def add_soft_prompt(self, count: int, generator: Checkpoint) -> None:
-        """Add a soft prompt, which alone is trained from now on.
-
-        Args:
-            count: how many tokens it has.
-            generator: what the weights are from; its soft prompt, if it has one, is started from.
-        """
+        """Add a soft prompt of `count` tokens, which alone is trained; it starts from the generator's own."""
         old = self.base.get_input_embeddings()
         known = torch.cat([old.known, old.rows.detach()])
         words = [self.vocabulary.encode(word)[0] for word in SOFT_PROMPT_WORDS]
@@ -184,10 +160,8 @@ class CausalModel:
                     nll += float(self.token_losses(batch).sum().double())
                 tokens += step.targets
         self.module.train()
-        words, size = (
-            sum(sequence.words for sequence in sequences),
-            sum(sequence.bytes for sequence in sequences),
-        )
+        words = sum(sequence.words for sequence in sequences)
+        size = sum(sequence.bytes for sequence in sequences)
         perplexity = Perplexity(nll, tokens, words, size, self._base_name)
         return {
             "perplexity_by_token": perplexity.by_token,
@@ -247,10 +221,7 @@ class CausalModel:
 
     def to_device(self, array: np.ndarray) -> torch.Tensor:
         """An array as a tensor on the model's device, without waiting for it."""
-        tensor = torch.from_numpy(array)
-        if self.device.type == "cuda":
-            return tensor.pin_memory().to(self.device, non_blocking=True)
-        return tensor
+        return moved(array, self.device)
 
     def _head(self) -> Sequence[torch.Tensor]:
         """The output layer's weights in one part or more, which together are (vocabulary, width)."""
@@ -273,8 +244,16 @@ def _with_plan_tokens(
     recipe: TrainRecipe,
 ) -> tuple[Any, Vocabulary]:
     """The model and its vocabulary with the tokens of plans; under LoRA only their rows are trained."""
+    known = module.get_input_embeddings().weight.detach()
+    if len(known) != len(vocabulary):
+        raise WeightsError(
+            f"The model has {len(known)} embeddings for a vocabulary of {len(vocabulary)} tokens.",
+            "Use a base model without unused rows, such as SmolLM2, or cut them off.",
+        )
+    # A token's row begins as the mean of the embeddings of words that say what it stands for.
     words = [token_words(level, value) for level in LEVELS for value in CHOICES[level]]
-    rows, extended = first_rows(module, vocabulary, words), vocabulary.extended(TOKENS)
+    rows = torch.stack([known[torch.tensor(vocabulary.encode(text))].mean(dim=0) for text in words])
+    extended = vocabulary.extended(TOKENS)
     if recipe.lora:
         module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
         base = module.get_base_model()

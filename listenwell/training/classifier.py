@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from listenwell.annotators.annotator import SHIPPED
 from listenwell.annotators.calibration import fit_temperature, negative_log_likelihood
 from listenwell.annotators.config import KIND, ClassifierConfig, probabilities
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
@@ -23,13 +24,12 @@ from listenwell.annotators.views import Input, encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
+from listenwell.rankers.blocks import moved
 from listenwell.runtime.encoder import load_encoder
-from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
-from listenwell.training.adapters import add_lora, load_lora
+from listenwell.training.adapters import add_lora, start_from, take_weights
 from listenwell.training.classifier_batch import ClassifierBatch, ClassifierExample, collate
-from listenwell.training.classifier_start import start_from, start_of
 from listenwell.training.distillation import is_left_out, with_teachers
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.task_configs import ClassifierRecipe, ClassifierTaskConfig
@@ -66,34 +66,31 @@ class ClassifierTask:
         """Load the encoder, with adapters where the recipe asks for them, and make the heads."""
         settings = recipe.settings(ClassifierTaskConfig).classifier
         config = ClassifierConfig(
-            recipe.base,
-            settings.heads,
-            settings.pooling,
-            settings.limit,
-            marks_words=settings.words > 0,
+            recipe.base, settings.heads, settings.pooling, settings.limit, marks_words=settings.words > 0
         )
         _check_names(settings)
         paths = dict(settings.paths)
         for source in _sources_of(settings.only or settings.heads):
             for split in recipe.data.used():
                 source.files(split, paths.get(source.name))  # before minutes are spent on the others
-        start = start_of(settings)
-        before = (*settings.teachers, *([start] if start else ()))
-        for checkpoint in before:
-            open_checkpoint(checkpoint, KIND)  # a teacher that is missing or damaged is named at once
+        start = SHIPPED if settings.start == Path("shipped") else settings.start
+        # A teacher that is missing or damaged is named at once.
+        before = [open_checkpoint(path, KIND) for path in (*settings.teachers, start) if path]
         encoder, folder = load_encoder(recipe.base, recipe.weights, recipe.dropout)
         if recipe.lora:
             encoder = add_lora(encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
         classifier = MultiTaskClassifier(encoder, config, settings.dropout)
         if start:
-            start_from(classifier, start)
+            saved = start_from(classifier, classifier.encoder, before[-1], ("base", "pooling"))
+            known = {name: value for name, value in saved.temperatures if name in config.heads}
+            with_temperatures(classifier, known)
         for name, parameter in classifier.named_parameters():
             if settings.only and not any(name.startswith(f"heads.{head}.") for head in settings.only):
                 parameter.requires_grad_(False)
         task = cls(classifier, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = (
             *(folder / name for name in HUB_FILES),
-            *(checkpoint / MANIFEST for checkpoint in before),  # their content, whatever their path
+            *(checkpoint.folder / MANIFEST for checkpoint in before),  # their content, whatever their path
         )
         return task
 
@@ -161,15 +158,9 @@ class ClassifierTask:
 
     def load(self, folder: Path) -> None:
         """Take the weights of a checkpoint that `save` wrote."""
-        from safetensors.torch import load_file
-
-        if self.recipe.lora:
-            load_lora(self.model.encoder, folder / ADAPTER)
-            self.model.load_state_dict(load_file(folder / HEAD_FILE), strict=False)
-        else:
-            self.model.load_state_dict(load_file(folder / WHOLE))
-        saved = ClassifierConfig.from_json((folder / "config.json").read_text(encoding="utf-8"))
-        with_temperatures(self.model, dict(saved.temperatures))
+        saved = open_checkpoint(folder, KIND)
+        take_weights(self.model, self.model.encoder, saved)
+        with_temperatures(self.model, dict(ClassifierConfig.from_dict(saved.config()).temperatures))
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpora's files of the splits in use; `shaping`: without the test split's."""
@@ -276,7 +267,7 @@ class ClassifierTask:
         return fitted
 
     def _to_device(self, array: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(array).to(self.device, non_blocking=True)
+        return moved(array, self.device)
 
 
 def _sources_of(heads: Iterable[str]) -> list[Source]:

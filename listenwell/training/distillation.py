@@ -28,12 +28,6 @@ def with_teachers(
     """The examples with targets between their labels and the teachers' probabilities.
 
     A teacher that was trained without a part of the data is used for that part only.
-
-    Args:
-        texts: each text as it was read, and as the student reads it.
-        recipe: names the teachers and their share.
-        learning: the student's heads that learn.
-        device: where the teachers run.
     """
     settings = recipe.settings(ClassifierTaskConfig).classifier
     predictions: list[dict[str, list[np.ndarray]]] = [{} for _ in texts]

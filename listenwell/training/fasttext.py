@@ -14,6 +14,7 @@ from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import RecipeError
 from listenwell.labels import EMOTIONS, NEWSGROUPS, LabelSet
 from listenwell.metrics import accuracy, top_k_accuracy
+from listenwell.rankers.blocks import moved
 from listenwell.training.batching import PackedRows, pack_rows
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.task_configs import FastTextTaskConfig
@@ -58,13 +59,10 @@ class FastTextExample:
     tokens: np.ndarray  # (length,) int32
     label: int
 
+    weight = 1
+
     def __len__(self) -> int:
         return len(self.tokens)
-
-    @property
-    def weight(self) -> int:
-        """A text has one target, its label."""
-        return 1
 
 
 @dataclass(frozen=True)
@@ -127,8 +125,7 @@ class FastTextTask:
         self.recipe, self.device = recipe, device
         self._source = _source(recipe)
         self.corpus, self.table = recipe.data.corpus, self._source.table
-        reader: type[CorpusLoader] = CORPORA.load(recipe.data.corpus)
-        self._reader = reader(recipe.data.path)
+        self._reader: CorpusLoader = CORPORA.load(recipe.data.corpus)(recipe.data.path)
         settings = recipe.settings(FastTextTaskConfig).fasttext
         texts = self._texts(recipe.data.train)
         self.config = FastTextConfig(
@@ -159,8 +156,10 @@ class FastTextTask:
         filled = batch.segments > 0
         # Without the padding, a text begins where the features before it end.
         starts = np.cumsum(filled)[batch.starts] - 1
-        logits = self.model(self._to_device(batch.tokens[filled]), self._to_device(starts))
-        labels = self._to_device(batch.labels)
+        tokens, first, labels = (
+            moved(array, self.device) for array in (batch.tokens[filled], starts, batch.labels)
+        )
+        logits = self.model(tokens, first)
         return torch.nn.functional.cross_entropy(logits.float(), labels, reduction="sum")
 
     def measure(self, split: str) -> dict[str, float]:
@@ -235,9 +234,6 @@ class FastTextTask:
         """Texts as features; one with more than `limit` loses the last ones."""
         features, labels = Features(self.config), self._source.labels
         return [FastTextExample(features.of(text)[:limit], labels.index(label)) for text, label in texts]
-
-    def _to_device(self, array: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(array).to(self.device)
 
 
 def _source(recipe: TrainRecipe) -> Source:

@@ -1,6 +1,7 @@
 """A training task of a generator, composed of a model, its data and an objective."""
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,45 +20,38 @@ class TrainingData(Protocol):
 
     def examples(self) -> Sequence[Any]:
         """The training examples, of the kind that the objective collates."""
-        ...
 
     def measure(self, split: str, model: CausalModel) -> dict[str, float]:
         """Perplexities on another split."""
-        ...
 
     def files(self, shaping: bool = False) -> Iterator[Path]:
         """The files in use; `shaping`: without the test split's."""
-        ...
 
     def conditions(self) -> dict[str, str]:
         """What is learned and what is measured, for the result."""
-        ...
 
 
-class Objective(Protocol):
+class Objective(ABC):
     """The loss over batches of examples."""
 
-    def collate(self, examples: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int) -> Any:  # noqa: ANN401
-        """A batch of rows of example numbers, filled up to `height` rows with padding."""
-        ...
+    collate: Callable[..., Any] = staticmethod(collate)
+    """A batch of rows of example numbers, filled up to a height with padding."""
 
+    @abstractmethod
     def loss_sum(self, batch: Any) -> torch.Tensor:  # noqa: ANN401
         """The summed loss over the batch's targets."""
-        ...
 
     def measure(self) -> dict[str, float]:
         """The objective's own metrics on what is held out."""
-        ...
+        return {}
 
     def conditions(self) -> dict[str, str]:
         """How the loss is made up, for the result."""
-        ...
+        return {}
 
 
-class CausalObjective:
+class CausalObjective(Objective):
     """The negative log-likelihood of the targets, in nats."""
-
-    collate = staticmethod(collate)
 
     def __init__(self, model: CausalModel) -> None:
         self._model = model
@@ -65,14 +59,6 @@ class CausalObjective:
     def loss_sum(self, batch: TokenBatch) -> torch.Tensor:
         """Summed over the targets."""
         return self._model.token_losses(batch).sum()
-
-    def measure(self) -> dict[str, float]:
-        """None beside perplexity."""
-        return {}
-
-    def conditions(self) -> dict[str, str]:
-        """Nothing beside what the data says."""
-        return {}
 
 
 class GeneratorTask:
@@ -88,36 +74,13 @@ class GeneratorTask:
         self.generator, self.data, self.objective, self.recipe = generator, data, objective, recipe
         self.model, self.vocabulary, self.corpus = generator.module, generator.vocabulary, data.corpus
         self.base_files = generator.base_files
-
-    def examples(self) -> Sequence[Any]:
-        """The training examples."""
-        return self.data.examples()
-
-    def collate(
-        self, examples: Sequence[Any], rows: Sequence[Sequence[int]], width: int, height: int = 0
-    ) -> Any:  # noqa: ANN401
-        """The objective's batch of some examples."""
-        return self.objective.collate(examples, rows, width, height)
-
-    def loss_sum(self, batch: Any) -> torch.Tensor:  # noqa: ANN401
-        """The objective's loss."""
-        return self.objective.loss_sum(batch)
+        self.examples, self.data_files = data.examples, data.files
+        self.collate, self.loss_sum = objective.collate, objective.loss_sum
+        self.save, self.load = generator.save, generator.load_weights
 
     def measure(self, split: str) -> dict[str, float]:
         """Perplexities on a split, and the objective's own metrics."""
         return self.data.measure(split, self.generator) | self.objective.measure()
-
-    def save(self, folder: Path) -> None:
-        """Write the model's files into a checkpoint's folder."""
-        self.generator.save(folder)
-
-    def load(self, folder: Path) -> None:
-        """Take the weights of a checkpoint that `save` wrote."""
-        self.generator.load_weights(folder)
-
-    def data_files(self, shaping: bool = False) -> Iterator[Path]:
-        """The files of the data; `shaping`: without the test split's."""
-        return self.data.files(shaping)
 
     def conditions(self) -> dict[str, str]:
         """What was learned, how and by which loss."""

@@ -12,12 +12,7 @@ _BAR = 24
 
 
 class Log:
-    """Writes log.jsonl; only the first of several processes has a folder and speaks.
-
-    Args:
-        folder: the run's folder; None is silent.
-        steps: about how many steps the run has, for the time left.
-    """
+    """Writes log.jsonl; without a folder (all processes but the first) it is silent."""
 
     def __init__(self, folder: Path | None, steps: int) -> None:
         self._file = (folder / "log.jsonl").open("a", encoding="utf-8") if folder else None
@@ -27,14 +22,7 @@ class Log:
         self._bar_shown = False
 
     def step(self, progress: Progress, seconds: float, loss: float, rate: float) -> None:
-        """Training loss (nats a target), learning rate and speed.
-
-        Args:
-            progress: where the run is.
-            seconds: time spent on steps so far, validations and saves left out.
-            loss: the mean since the last line.
-            rate: the learning rate.
-        """
+        """Mean training loss (nats a target) since the last line, learning rate and speed."""
         if self._file is None:
             return
         then, tokens = self._before or (0.0, 0)

@@ -7,10 +7,10 @@ same command goes on from `last` and ends with the same weights as an unbroken r
 import hashlib
 import json
 import math
-import queue
-import threading
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -170,8 +170,8 @@ class Trainer:
             with checkpoint.writing(self.recipe.output / checkpoint.BEST, self.task.kind) as folder:
                 self.task.save(folder)
                 write_recipe(self.recipe, folder / "recipe.yaml")
-                result = {"valid": metrics, "step": self.progress.steps}
-                (folder / "metrics.json").write_text(dumps(result), encoding="utf-8")
+                text = dumps({"valid": metrics, "step": self.progress.steps})
+                (folder / "metrics.json").write_text(text, encoding="utf-8")
         self.processes.wait()
 
     def _save_last(self) -> None:
@@ -238,33 +238,11 @@ def _precision(recipe: TrainRecipe, device: torch.device) -> torch.dtype:
 
 def _ahead(steps: Iterator[Step[Any]], depth: int = 4) -> Iterator[Step[Any]]:
     """The same steps, made by a second thread while the device works on the ones before."""
-    ready: queue.Queue[Step[Any] | Exception | None] = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def put(item: Step[Any] | Exception | None) -> None:
-        while not stopped.is_set():
-            try:
-                return ready.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-
-    def make() -> None:
+    with ThreadPoolExecutor(1) as thread:
+        ready = deque(thread.submit(next, steps, None) for _ in range(depth))
         try:
-            for step in steps:
-                put(step)
-                if stopped.is_set():
-                    return
-            put(None)
-        except Exception as error:  # raised where the step is awaited
-            put(error)
-
-    thread = threading.Thread(target=make, daemon=True)
-    thread.start()
-    try:
-        while (item := ready.get()) is not None:
-            if isinstance(item, Exception):
-                raise item
-            yield item
-    finally:
-        stopped.set()
-        thread.join()
+            while (step := ready.popleft().result()) is not None:
+                ready.append(thread.submit(next, steps, None))
+                yield step
+        finally:
+            thread.shutdown(cancel_futures=True)

@@ -14,8 +14,8 @@ def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.opt
     The learning rate of each group is multiplied by its `lr_multiplier`.
     """
     trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
-    heads = {name for name in trained if hasattr(model, "backbone") and not name.startswith("backbone.")}
-    multiplied = heads if recipe.head_lr_multiplier != 1 else set()
+    has_heads = "backbone" in dict(model.named_children()) and recipe.head_lr_multiplier != 1
+    multiplied = {name for name in trained if has_heads and not name.startswith("backbone.")}
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay, "lr_multiplier": lr_multiplier}
         for lr_multiplier in (1.0, recipe.head_lr_multiplier)
@@ -33,12 +33,7 @@ def make_optimizer(model: torch.nn.Module, recipe: OptimizerRecipe) -> torch.opt
 
 
 def learning_rate(recipe: OptimizerRecipe, progress: float) -> float:
-    """The rate at a share of the whole training: a linear rise, then the decay to zero.
-
-    Args:
-        recipe: peak, warm-up and form of the decay.
-        progress: 0 at the first step, 1 at the end.
-    """
+    """The rate at a share of the whole training: a linear rise, then the decay to zero."""
     if progress < recipe.warmup_share:
         return recipe.learning_rate * (progress + 1e-8) / recipe.warmup_share
     after = min(1.0, (progress - recipe.warmup_share) / max(1e-8, 1 - recipe.warmup_share))

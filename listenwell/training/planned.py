@@ -29,12 +29,7 @@ from listenwell.training.tokens import Encoded
 
 
 class PlannedData:
-    """Replies with their plans.
-
-    Args:
-        vocabulary: the model's, with plan tokens.
-        recipe: names corpora and shares.
-    """
+    """Replies with their plans."""
 
     def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
         self.template = PromptTemplate(vocabulary, PlanTokens.of(vocabulary))
@@ -105,11 +100,8 @@ class PlannedData:
                 )
             drawn = random.permutation(len(planned))[:count] if count else range(len(planned))
             # A conversation's last reply has all of it before it: what is learned beside is learned once.
-            last = set(
-                {
-                    conversation_key(example.context): index for index, (example, _) in enumerate(planned)
-                }.values()
-            )
+            keys = [conversation_key(example.context) for example, _ in planned]
+            last = set({key: index for index, key in enumerate(keys)}.values())
             for index in drawn:
                 example, plan = planned[index]
                 kept = None if random.random() < planning.plan_dropout else plan

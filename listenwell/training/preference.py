@@ -9,6 +9,7 @@ With a soft prompt (prompt tuning, Lester et al. 2021) the generator's weights s
 and perplexities cannot get worse; the reference is the generator without the soft prompt.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,19 +19,25 @@ import numpy as np
 import torch
 
 from listenwell.errors import RecipeError
-from listenwell.files import one_at_a_time
+from listenwell.files import hash_files, one_at_a_time, written_whole
 from listenwell.generators.planned import KIND
 from listenwell.generators.plans import LEVELS
 from listenwell.generators.prompt_template import EncodedPrompt, PromptTemplate
 from listenwell.training.batching import Epoch
 from listenwell.training.causal_model import CausalModel, measuring_batches
-from listenwell.training.generator_task import GeneratorTask
-from listenwell.training.pair_batch import PairBatch, PairExample, collate_pairs
+from listenwell.training.generator_task import GeneratorTask, Objective
 from listenwell.training.planned import PlannedData, encoded, source_files
-from listenwell.training.preference_loss import margins, pair_losses, reply_sums, unlikelihoods
+from listenwell.training.preference_loss import (
+    PairBatch,
+    PairExample,
+    collate_pairs,
+    margins,
+    pair_losses,
+    reply_sums,
+    unlikelihoods,
+)
 from listenwell.training.preference_pairs import Pair, conversation_hash, read_pairs
 from listenwell.training.recipe import TrainRecipe
-from listenwell.training.references import REFERENCES, load_references, references_key, save_references
 from listenwell.training.task_configs import (
     PREFERENCE_METRICS,
     PreferenceRecipe,
@@ -39,14 +46,14 @@ from listenwell.training.task_configs import (
 )
 from listenwell.training.tokens import Encoded
 
+REFERENCES = "references.safetensors"
+"""In a run's folder: how likely the replies were at its start, worked out once."""
+
 
 class PreferenceData:
     """Preference pairs to learn from and pairs held out; perplexity is measured on the recipe's corpora.
 
-    Args:
-        planned: the corpora.
-        recipe: names the file of pairs and shares.
-        reserved: tokens of each sequence that are left free for a soft prompt.
+    `reserved` tokens of each sequence are left free for a soft prompt.
     """
 
     def __init__(self, planned: PlannedData, recipe: TrainRecipe, reserved: int = 0) -> None:
@@ -129,14 +136,8 @@ class PreferenceData:
         return learned, held_out
 
 
-class DPOObjective:
-    """The loss of preference pairs.
-
-    Args:
-        model: the policy.
-        settings: beta, and the weights of the terms beside DPO's.
-        data: where the pairs held out are.
-    """
+class DPOObjective(Objective):
+    """The loss of preference pairs."""
 
     collate = staticmethod(collate_pairs)
 
@@ -238,14 +239,29 @@ class PreferenceTask(GeneratorTask):
 
 def add_references(data: PreferenceData, objective: DPOObjective, model: CausalModel, file: Path) -> None:
     """Work out the reference log-likelihoods of all pairs, or read those that an earlier run kept."""
-    parts = {"learned": data.learned, "held_out": data.held_out}
-    key = references_key(model.base_files, [*data.learned, *data.held_out], model.device.type)
+    from safetensors import SafetensorError, safe_open
+    from safetensors.numpy import save
+
+    # A name for all that shapes them: the weights, every token that is read, and what computes.
+    key = hashlib.sha256(f"{hash_files(model.base_files)} {model.device.type}\n".encode())
+    for pair in (*data.learned, *data.held_out):
+        for sequence in (pair.chosen, pair.rejected):
+            key.update(f"{len(sequence)} {len(sequence) - sequence.weight}\n".encode())
+            key.update(sequence.tokens.tobytes())
     with one_at_a_time(file):  # of several processes the first one does it
-        references = load_references(file, key)
-        if references is None:
+        references: dict[str, np.ndarray] = {}
+        try:
+            with safe_open(str(file), framework="np") as kept:
+                if (kept.metadata() or {}).get("key") == key.hexdigest():
+                    references = {name: kept.get_tensor(name) for name in kept.keys()}  # noqa: SIM118
+        except (OSError, SafetensorError):
+            pass  # not there yet, or damaged: they are worked out anew
+        if not references:
+            parts = {"learned": data.learned, "held_out": data.held_out}
             references = {name: objective.log_likelihoods(pairs) for name, pairs in parts.items()}
-            save_references(file, key, references)
-    data.set_references(dict(references))
+            with written_whole(file) as out:
+                out.write(save(references, {"key": key.hexdigest()}))
+    data.set_references(references)
 
 
 def encode_pair(pair: Pair, template: PromptTemplate, limit: int) -> PairExample:

@@ -5,13 +5,14 @@ all others. PEC draws 15 wrong ones for each; a batch of n gives n − 1.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
+from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example
 from listenwell.errors import RecipeError
@@ -21,19 +22,75 @@ from listenwell.rankers.base import RankingModel, States
 from listenwell.rankers.blocks import moved, states_in_groups
 from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inference import placed, score_pools
-from listenwell.rankers.inputs import Inputs, Text
+from listenwell.rankers.inputs import Inputs, Text, stacked
 from listenwell.rankers.model import adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS
-from listenwell.runtime.names import ADAPTER, HEAD_FILE, WHOLE
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES
-from listenwell.training.adapters import add_lora, load_lora, take_weights
-from listenwell.training.rank_batch import RankBatch, RankingExample, collate
+from listenwell.training.adapters import add_lora, start_from, take_weights
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.task_configs import PairsRecipe, RankingTaskConfig
 
 POOLS_AT_ONCE = 8
 """Pools whose texts are read together."""
+
+
+@dataclass(frozen=True)
+class RankingExample:
+    """One reply with what it answers."""
+
+    context: Text
+    persona: Text
+    reply: Text
+
+    weight = 1
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Everything that is read for it: (length,) int32."""
+        return np.concatenate((self.context.tokens, self.persona.tokens, self.reply.tokens))
+
+    def __len__(self) -> int:
+        return len(self.context) + len(self.persona) + len(self.reply)
+
+
+@dataclass(frozen=True)
+class RankBatch:
+    """Arrays of a batch, each by the names of `rankers.base.Words`."""
+
+    context: dict[str, np.ndarray]
+    persona: dict[str, np.ndarray] | None
+    """None where nobody in the batch has one."""
+    reply: dict[str, np.ndarray]
+    allowed: np.ndarray  # (n, n) bool: false where another reply has the very same words as the true one
+    size: int
+    """Tokens that are no padding."""
+
+    @property
+    def weight(self) -> int:
+        """How many contexts."""
+        return len(self.allowed)
+
+
+def collate(
+    examples: Sequence[RankingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> RankBatch:
+    """Examples as one batch; width and height are of no use here, since the three parts differ in length."""
+    chosen = [examples[index] for row in rows for index in row]
+    first: dict[bytes, int] = {}
+    numbers = np.array(
+        [first.setdefault(example.reply.tokens.tobytes(), index) for index, example in enumerate(chosen)]
+    )
+    allowed = numbers[:, None] != numbers[None]
+    np.fill_diagonal(allowed, True)
+    has_persona = any(len(example.persona) for example in chosen)
+    return RankBatch(
+        stacked([example.context for example in chosen]),
+        stacked([example.persona for example in chosen]) if has_persona else None,
+        stacked([example.reply for example in chosen]),
+        allowed,
+        sum(map(len, chosen)),
+    )
 
 
 class RankingTask:
@@ -73,7 +130,7 @@ class RankingTask:
                 ranker.backbone.encoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION"
             )
         if saved:
-            start_from(ranker, saved)
+            start_from(ranker, adapted(ranker), saved, ("base", "backbone"))
         task = cls(ranker, Vocabulary.from_folder(folder), recipe, device)
         task.base_files = (
             *(folder / name for name in HUB_FILES),
@@ -151,13 +208,7 @@ class RankingTask:
 
     def load(self, folder: Path) -> None:
         """Take the weights of a checkpoint that `save` wrote."""
-        from safetensors.torch import load_file
-
-        if self.recipe.lora:
-            load_lora(adapted(self.model), folder / ADAPTER)
-            self.model.load_state_dict(load_file(folder / HEAD_FILE), strict=False)
-        else:
-            self.model.load_state_dict(load_file(folder / WHOLE))
+        take_weights(self.model, adapted(self.model), open_checkpoint(folder, KIND))
 
     def data_files(self, shaping: bool = False) -> Iterator[Path]:
         """The corpora's files of the splits in use; `shaping`: without the test split's."""
@@ -220,8 +271,7 @@ class RankingTask:
 
 def config_of(recipe: TrainRecipe) -> RankerConfig:
     """The ranker's config, on the recipe's base."""
-    ranker = recipe.settings(RankingTaskConfig).ranker
-    return RankerConfig.from_dict(ranker.to_dict() | {"base": recipe.base})
+    return replace(recipe.settings(RankingTaskConfig).ranker, base=recipe.base)
 
 
 def pairs_of(recipe: TrainRecipe) -> PairsRecipe:
@@ -238,11 +288,3 @@ def _parts(recipe: TrainRecipe) -> list[tuple[Source, int]]:
             "Put them into one data folder and set LISTENWELL_DATA.",
         )
     return [(Source(name, recipe.data.path, everyone), count) for name, count in sources]
-
-
-def start_from(ranker: RankingModel, saved: Checkpoint) -> None:
-    """Give a ranker the weights of a trained one, of its kind or another; new layers keep theirs."""
-    config = RankerConfig.from_json(saved.path("config.json").read_text(encoding="utf-8"))
-    if (config.base, config.backbone) != (ranker.config.base, ranker.config.backbone):
-        raise RecipeError(f"{saved.folder} has another base or backbone than the recipe.", "Let them agree.")
-    take_weights(ranker, adapted(ranker), saved)

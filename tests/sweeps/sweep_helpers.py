@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from listenwell.results.store import Result, write_result
-from listenwell.sweeps.jobs import Job
+from listenwell.sweeps.grid import Job
 
 ROOT = Path(__file__).parents[2]
 POSTS = ROOT / "tests" / "data" / "newsgroups"

@@ -13,9 +13,8 @@ from listenwell.errors import InputError, RecipeError, UnknownNameError
 from listenwell.files import slug
 from listenwell.recipe import read_recipe, write_recipe
 from listenwell.results.store import read_result
-from listenwell.sweeps.grid import SweepRun, merged, read_sweeps, select
-from listenwell.sweeps.jobs import Job, log_end, run_jobs, threads_each
-from listenwell.sweeps.run import Outcome, main_metric, run_all, seed_list
+from listenwell.sweeps.grid import Job, SweepRun, merged, read_sweeps, select
+from listenwell.sweeps.run import Outcome, log_end, main_metric, run_all, run_jobs, seed_list, threads_each
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.task_configs import FastTextTaskConfig
 from tests.sweeps.sweep_helpers import (
@@ -81,7 +80,7 @@ def test_a_row_can_name_its_own_recipe(tmp_path):
     other = read_recipe(TrainRecipe, tmp_path / "base.yaml")
     write_recipe(replace(other, dropout=0.5, epochs=7.0), tmp_path / "sub" / "other.yaml")
     (sweep,) = read_sweeps([file])
-    (run, _) = sweep.select(["other"])
+    (run, _) = select([sweep], ["other"])
     assert (run.recipe.dropout, run.recipe.epochs) == (0.5, 2.0)
     assert run.recipe.output == Path("runs/sizes/other-seed1")
 
@@ -260,7 +259,7 @@ def test_who_stops_listening_stops_the_programs(tmp_path):
 
 
 def test_a_program_that_will_not_end_is_made_to(tmp_path, monkeypatch):
-    monkeypatch.setattr("listenwell.sweeps.jobs._GRACE", 0.3)
+    monkeypatch.setattr("listenwell.sweeps.run._GRACE", 0.3)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
     (ended,) = run_jobs([program(deaf, tmp_path / "deaf.log")], 1, 1.0)
     assert ended.code is None

@@ -15,14 +15,13 @@ from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.recipe import read_recipe
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
-from listenwell.training.preference import DPOObjective, PreferenceTask, encode_pair
+from listenwell.training.preference import REFERENCES, DPOObjective, PreferenceTask, encode_pair
 from listenwell.training.preference_loss import margins, pair_losses, reply_sums, unlikelihoods
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,
     TrainRecipe,
 )
-from listenwell.training.references import REFERENCES
 from listenwell.training.run import train
 from listenwell.training.task_configs import PreferenceRecipe
 from tests.training.helpers import resumed_at, with_changes

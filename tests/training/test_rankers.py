@@ -18,8 +18,7 @@ from listenwell.training import rankers as module
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
 from listenwell.training.optimizer import make_optimizer
-from listenwell.training.rank_batch import collate
-from listenwell.training.rankers import RankingTask
+from listenwell.training.rankers import RankingTask, collate
 from listenwell.training.recipe import (
     BatchRecipe,
     DataRecipe,
@@ -251,7 +250,8 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
     for parameter in task.model.parameters():
         if parameter.requires_grad:
             parameter.data += 0.3 * torch.randn_like(parameter)
-    task.save(tmp_path)
+    with checkpoint.writing(tmp_path / "saved", KIND) as folder:
+        task.save(folder)
     other = task_of(tmp_path, {"model": "poly"}, lora=lora)
     given = [[piece.context for piece in task.examples()], [piece.persona for piece in task.examples()]]
     given.append([piece.reply for piece in task.examples()])
@@ -259,7 +259,7 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
     other.model.eval()
     before = score(task.model, *given)
     assert np.abs(score(other.model, *given) - before).max() > 0.1
-    other.load(tmp_path)
+    other.load(tmp_path / "saved")
     np.testing.assert_allclose(score(other.model, *given), before, atol=0.02 * np.abs(before).max())
 
 

@@ -24,13 +24,7 @@ BACKBONE = "backbone.json"
 def make_model(
     config: ComaeConfig, weights: Path | None = None, dropout: float = 0.0
 ) -> tuple[ComaeModel, Path]:
-    """A model that was not trained, and its base model's folder.
-
-    Args:
-        config: which factors, on which base.
-        weights: the base model's own folder, where it is not the installed one.
-        dropout: on attention weights.
-    """
+    """A model that was not trained, and its base model's folder."""
     from safetensors import SafetensorError
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -61,12 +55,7 @@ def save_model(model: ComaeModel, vocabulary: Vocabulary, folder: Path) -> None:
 
 
 def load_model(folder: Path, weights: Path | None = None) -> tuple[ComaeModel, Vocabulary]:
-    """A model from its checkpoint, ready to speak, and its vocabulary.
-
-    Args:
-        folder: a checkpoint that `save_model` filled.
-        weights: of an adapter, the base model's own folder, where it is not the installed one.
-    """
+    """A model from its checkpoint, ready to generate, and its vocabulary."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     saved = open_checkpoint(folder, KIND)

@@ -33,19 +33,18 @@ _OF_PLANS = 17
 
 @dataclass(frozen=True)
 class ComaeSettings:
-    """How a trained CoMAE model speaks; as the paper decodes (§6.2, §6.4) where nothing else is said."""
+    """How a trained CoMAE model generates; as the paper decodes (§6.2, §6.4) where nothing else is said."""
 
     plans: int = 1
     """How many different plans a listener tries."""
     candidates: int = 1
     """How many replies in all, shared out evenly among the plans; one at least of each."""
     sampled: bool = True
-    """Draw the factors by their chances; otherwise take the likeliest, one after the other."""
+    """Draw the factors by their probabilities; otherwise take the likeliest, one after the other."""
     factor_top_p: float = 0.9
     """Act and tone are drawn among the likeliest that hold this share (§6.4)."""
     annotate: bool = True
-    """Let the shipped annotators read act and tone of the context's turns where they are not known; otherwise
-    such turns are told without."""
+    """Let the shipped annotators label act and tone of the context's turns where they are not known."""
     prompt_tokens: int = 512
     """Budget of the context."""
     decoding: Decoding = field(default_factory=lambda: Decoding(repetition_penalty=1.0))
@@ -106,8 +105,8 @@ class Comae(Generator, Plan):
         _, state = self._read([dialogue])
         state = self.runtime.pick(state, [0] * len(seeds))
         numbers, likely = self._decide(state, self._inputs.numbers(target)[None].repeat(len(seeds), 0), seeds)
-        found = dict(zip(map(tuple, numbers.tolist()), likely.tolist(), strict=True))
-        drawn = sorted(list(found)[: self.config.plans], key=lambda chosen: -found[chosen])
+        by_plan = dict(zip(map(tuple, numbers.tolist()), likely.tolist(), strict=True))
+        drawn = sorted(list(by_plan)[: self.config.plans], key=lambda chosen: -by_plan[chosen])
         return tuple(self._inputs.plan(chosen, target.emotion) for chosen in drawn)
 
     def generate(
@@ -123,7 +122,7 @@ class Comae(Generator, Plan):
             dialogue: ends with somebody else's turn.
             plans: one or several, which share the candidates; what a plan leaves open is decided here.
             seed: the same seed gives the same replies.
-            on_text: hears the first reply as it is made.
+            on_text: gets the first reply as it is made.
         """
         several = [plans] if isinstance(plans, Factors) else plans or ()
         return self.generate_batch([(dialogue, several, seed)], on_text)[0]
@@ -133,14 +132,14 @@ class Comae(Generator, Plan):
         requests: Sequence[GenerateRequest],
         on_text: OnText | None = None,
     ) -> list[GeneratorOutput]:
-        """The same for many dialogues in one batch, which a GPU likes: dialogue, plans and seed of each."""
+        """The same for many dialogues in one batch: dialogue, plans and seed of each."""
         contexts, state = self._read([dialogue for dialogue, _, _ in requests])
         rows, plans, seeds = list[int](), list[Factors](), list[int]()
-        for number, (_, given, seed) in enumerate(requests):
-            wanted = given or [Factors()]
-            count = max(self.config.candidates, len(wanted))
+        for number, (_, targets, seed) in enumerate(requests):
+            own = targets or [Factors()]
+            count = max(self.config.candidates, len(own))
             rows += [number] * count
-            plans += [wanted[place % len(wanted)] for place in range(count)]
+            plans += [own[index % len(own)] for index in range(count)]
             seeds += _seeds(seed, count)
         state = self.runtime.pick(state, rows)
         numbers, likely = self._decide(state, np.stack([self._inputs.numbers(plan) for plan in plans]), seeds)
@@ -149,7 +148,7 @@ class Comae(Generator, Plan):
         starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
         prefix = SharedPrefix(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
         generations = generate_rows(self.runtime, prefix, self.config.decoding, seeds, on_text)
-        found: list[dict[str, Candidate]] = [{} for _ in requests]
+        by_text: list[dict[str, Candidate]] = [{} for _ in requests]
         for row, plan, chosen, probability, reply in zip(
             rows, plans, numbers, likely, generations, strict=True
         ):
@@ -158,30 +157,28 @@ class Comae(Generator, Plan):
             if self.model_config.factors:
                 scores.append(("plan", round(float(probability), 4)))
                 decided = self._inputs.plan(chosen, plan.emotion)
-            found[row].setdefault(reply.text, Candidate(reply.text, decided, dict(scores)))
+            by_text[row].setdefault(reply.text, Candidate(reply.text, decided, dict(scores)))
         return [
-            GeneratorOutput(tuple(candidates.values()), (*context.notices, *self._ignored(given)))
-            for candidates, context, (_, given, _) in zip(found, contexts, requests, strict=True)
+            GeneratorOutput(tuple(candidates.values()), (*context.notices, *self._ignored(targets)))
+            for candidates, context, (_, targets, _) in zip(by_text, contexts, requests, strict=True)
         ]
 
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
+    def factor_probabilities(self, dialogue: Dialogue, plan: Factors) -> dict[str, np.ndarray]:
         """How likely the choices are that a plan leaves open (Table 4), each given the factors before it.
 
         Where such a factor is open itself, its likeliest choice stands for it.
 
         Returns:
-            Some of "mechanisms" (3,), the chance of yes for ER, IP, EX, "act" (9,) and "tone" (10,).
+            Some of "mechanisms" (3,), the probability of yes for ER, IP, EX, "act" (9,) and "tone" (10,).
         """
         _, state = self._read([dialogue])
-        plans, found = self._inputs.numbers(given)[None], {}
+        plans, by_factor = self._inputs.numbers(plan)[None], {}
         for name in self.model_config.factors:
-            factor_probabilities = self.runtime.factor_probabilities(state, name, plans)
-            if getattr(given, name) is None:
-                found[name] = (
-                    factor_probabilities[0, :, 1] if name == "mechanisms" else factor_probabilities[0, 0]
-                )
-                plans[:, SLOTS[name]] = factor_probabilities.argmax(-1)
-        return found
+            if getattr(plan, name) is None:
+                choices = self.runtime.factor_probabilities(state, name, plans)
+                by_factor[name] = choices[0, :, 1] if name == "mechanisms" else choices[0, 0]
+                plans[:, SLOTS[name]] = choices.argmax(-1)
+        return by_factor
 
     def perplexity(
         self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None
@@ -194,12 +191,12 @@ class Comae(Generator, Plan):
                 other; none: no factors.
             seeds: not used; nothing is drawn.
         """
-        from listenwell.papers.comae.scoring import GIVEN, score
+        from listenwell.papers.comae.scoring import FACTORS, score
 
-        if factors not in GIVEN:
-            raise InputError(f"factors is {factors!r}.", f"Give one of: {', '.join(GIVEN)}.")
+        if factors not in FACTORS:
+            raise InputError(f"factors is {factors!r}.", f"Give one of: {', '.join(FACTORS)}.")
         known = list(examples)
-        contexts = self._heard([example.context for example in known])
+        contexts = self._annotated([example.context for example in known])
         encoded = [
             self._encode(Example(context, example.reply), factors)
             for context, example in zip(contexts, known, strict=True)
@@ -219,12 +216,8 @@ class Comae(Generator, Plan):
             "factors that are not given": f"{how}, one after the other"
             if self.model_config.hierarchical
             else f"{how}, each from the context alone",
-            "act and tone of the context": "as annotated"
-            + (
-                ", by the shipped annotators where not known"
-                if config.annotate
-                else ", left out where not known"
-            ),
+            "act and tone of the context": "as annotated, "
+            f"{'by the shipped annotators' if config.annotate else 'left out'} where not known",
         }
 
     def files(self) -> Iterator[Path]:
@@ -249,28 +242,28 @@ class Comae(Generator, Plan):
             return [last[1]], last[2]
         room = self.runtime.context_length - self.config.decoding.max_tokens - 1
         budget = min(self.config.prompt_tokens, room)
-        contexts = [self._inputs.context(dialogue, budget) for dialogue in self._heard(dialogues)]
+        contexts = [self._inputs.context(dialogue, budget) for dialogue in self._annotated(dialogues)]
         state = self.runtime.read([context.columns for context in contexts])
         if len(dialogues) == 1:
             self._last = (dialogues[0], contexts[0], state)
         return contexts, state
 
-    def _heard(self, dialogues: Sequence[Dialogue]) -> list[Dialogue]:
+    def _annotated(self, dialogues: Sequence[Dialogue]) -> list[Dialogue]:
         """The dialogues with the acts and tones of their turns, as far as this model is told them."""
         told = [name for name in ("act", "tone") if name in self.model_config.factors]
         lacking = [
-            place
-            for place, dialogue in enumerate(dialogues)
+            index
+            for index, dialogue in enumerate(dialogues)
             if any(
                 getattr(turn.factors or Factors(), name) is None for turn in dialogue.turns for name in told
             )
         ]
-        heard = list(dialogues)
+        known = list(dialogues)
         if lacking and self.config.annotate:
-            read = self._annotator.annotate_all([dialogues[place] for place in lacking], top=1)
-            for place, dialogue in zip(lacking, read, strict=True):
-                heard[place] = dialogue
-        return heard
+            annotated = self._annotator.annotate_all([dialogues[index] for index in lacking], top=1)
+            for index, dialogue in zip(lacking, annotated, strict=True):
+                known[index] = dialogue
+        return known
 
     def _decide(
         self, state: "ComaeState", plans: np.ndarray, seeds: Sequence[int]
@@ -279,14 +272,14 @@ class Comae(Generator, Plan):
         plans, likely = plans.copy(), np.zeros(len(plans))
         draws = np.stack([np.random.default_rng([seed, _OF_PLANS]).random(SLOT_COUNT) for seed in seeds])
         for name in self.model_config.factors:
-            factor_probabilities = self.runtime.factor_probabilities(state, name, plans)
+            choices = self.runtime.factor_probabilities(state, name, plans)
             top_p = 1.0 if name == "mechanisms" else self.config.factor_top_p
             how = Decoding(temperature=float(self.config.sampled), top_p=top_p)
-            for place, slot in enumerate(SLOTS[name]):
+            for column, slot in enumerate(SLOTS[name]):
                 for row in np.flatnonzero(plans[:, slot] == NOTHING):
-                    weights = probabilities(np.log(factor_probabilities[row, place] + 1e-30), how)
+                    weights = probabilities(np.log(choices[row, column] + 1e-30), how)
                     plans[row, slot] = sample(weights, draws[row, slot])
-                likely += np.log(factor_probabilities[np.arange(len(plans)), place, plans[:, slot]] + 1e-30)
+                likely += np.log(choices[np.arange(len(plans)), column, plans[:, slot]] + 1e-30)
         return plans, likely
 
     def _encode(self, example: Example, factors: str) -> TrainingExample:
@@ -297,17 +290,17 @@ class Comae(Generator, Plan):
             raise InputError("A reply has no factors to be measured with.", "Annotate the corpus first.")
         return encoded
 
-    def _ignored(self, wanted: Sequence[Factors]) -> tuple[str, ...]:
+    def _ignored(self, plans: Sequence[Factors]) -> tuple[str, ...]:
         """A notice of what was asked for that this model cannot be told."""
-        strange = [
+        used = self.model_config.factors
+        unused = [
             name
             for name in SHORT
-            if name not in self.model_config.factors
-            and any(getattr(plan, name) is not None for plan in wanted)
+            if name not in used and any(getattr(plan, name) is not None for plan in plans)
         ]
-        return (f"The model {self.model_config.title} is not told: {', '.join(strange)}.",) if strange else ()
+        return (f"The model {self.model_config.title} is not told: {', '.join(unused)}.",) if unused else ()
 
 
 def _seeds(seed: int, count: int) -> list[int]:
     """Seeds of several rows; the first ones do not depend on how many there are."""
-    return [int(np.random.SeedSequence([seed, place]).generate_state(1)[0]) for place in range(count)]
+    return [int(np.random.SeedSequence([seed, index]).generate_state(1)[0]) for index in range(count)]

@@ -60,12 +60,7 @@ class TrainingExample:
 
 
 class Inputs:
-    """Makes a model's inputs.
-
-    Args:
-        vocabulary: the model's.
-        config: which factors are in use.
-    """
+    """Makes a model's inputs."""
 
     def __init__(self, vocabulary: Vocabulary, config: ComaeConfig) -> None:
         self.vocabulary, self.config = vocabulary, config

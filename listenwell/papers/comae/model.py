@@ -10,6 +10,7 @@ from torch import nn
 from listenwell.papers.comae.batch import ComaeBatch
 from listenwell.papers.comae.config import CHOICES, SLOTS, ComaeConfig
 from listenwell.papers.comae.inputs import NOTHING
+from listenwell.rankers.blocks import moved
 
 SPREAD = 0.02
 """Standard deviation of what is new, as GPT-2's own: word embeddings are several times larger, so that the
@@ -35,10 +36,7 @@ class Words:
     @classmethod
     def of(cls, batch: ComaeBatch, device: torch.device) -> "Words":
         """Copy a batch to a device, without waiting for a GPU."""
-        found = {name: torch.from_numpy(getattr(batch, name)) for name in cls.__annotations__}
-        if device.type == "cuda":
-            found = {name: value.pin_memory().to(device, non_blocking=True) for name, value in found.items()}
-        return cls(**found)
+        return cls(*(moved(getattr(batch, name), device) for name in cls.__annotations__))
 
 
 class Factor(nn.Module):  # type: ignore[misc]
@@ -50,7 +48,7 @@ class Factor(nn.Module):  # type: ignore[misc]
         name: which factor.
         width: of the causal model.
         inputs: how many vectors the prediction is made from: the context's, and those of earlier factors.
-        pace: see `ComaeConfig`.
+        lr_multiplier: see `ComaeConfig`.
     """
 
     def __init__(self, name: str, width: int, inputs: int, lr_multiplier: float) -> None:
@@ -132,16 +130,16 @@ class ComaeModel(nn.Module):  # type: ignore[misc]
         parts = [context]
         if self.config.hierarchical:
             earlier = self.config.factors[: self.config.factors.index(name)]
-            parts += [self._factor(one).embed(plans[:, SLOTS[one]]) for one in earlier]
+            parts += [self._factor(factor).embed(plans[:, SLOTS[factor]]) for factor in earlier]
         return self._factor(name).logits(torch.cat(parts, dim=1))
 
     def decide(self, context: torch.Tensor, plans: torch.Tensor) -> torch.Tensor:
         """The plans with the likeliest choice in every slot that has NOTHING, factor after factor."""
         plans = plans.clone()
         for name in self.config.factors:
-            places = list(SLOTS[name])
+            slots = list(SLOTS[name])
             likeliest = self.predict(name, context, plans).argmax(-1)
-            plans[:, places] = torch.where(plans[:, places] == NOTHING, likeliest, plans[:, places])
+            plans[:, slots] = torch.where(plans[:, slots] == NOTHING, likeliest, plans[:, slots])
         return plans
 
     def factor_losses(self, context: torch.Tensor, plans: torch.Tensor) -> torch.Tensor:
@@ -175,15 +173,15 @@ class ComaeModel(nn.Module):  # type: ignore[misc]
         segments, positions = words.segments, words.positions
         same = segments[:, :, None] == segments[:, None, :]
         mask = same & (positions[:, None, :] <= positions[:, :, None])
-        found = (decoder or self.decode)(inputs, mask[:, None], positions).flatten(0, 1)
-        return found[words.ends], found[words.sources]
+        hidden = (decoder or self.decode)(inputs, mask[:, None], positions).flatten(0, 1)
+        return hidden[words.ends], hidden[words.sources]
 
     def decode(self, inputs: torch.Tensor, mask: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """The causal model from embeddings to hidden states."""
-        found: torch.Tensor = self.decoder(
+        hidden: torch.Tensor = self.decoder(
             inputs_embeds=inputs, attention_mask=mask, position_ids=positions, use_cache=False
         ).last_hidden_state
-        return found
+        return hidden
 
     def output_weights(self) -> torch.Tensor:
         """M_W of Eq. 10: (vocabulary, width)."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from listenwell.papers.comae.inputs import COLUMNS, NOTHING, OTHER, Inputs
+from listenwell.papers.comae.inputs import COLUMNS, NOTHING, Inputs
 from listenwell.papers.comae.model import ComaeModel
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.torch_engine import TorchRuntime, TorchState
@@ -39,11 +39,7 @@ class ComaeRuntime(TorchRuntime):
         return model
 
     def read(self, contexts: Sequence[np.ndarray]) -> ComaeState:
-        """Read contexts, a row each; shorter ones are filled up on the left.
-
-        Args:
-            contexts: columns as `Inputs.context` makes them.
-        """
+        """Read contexts (columns of `Inputs.context`), a row each; shorter ones are filled up on the left."""
         shape = (len(contexts), max(map(len, contexts)))
         columns, known = np.full((*shape, COLUMNS), NOTHING, np.int64), np.zeros(shape, np.int64)
         columns[..., 0] = 0
@@ -51,14 +47,14 @@ class ComaeRuntime(TorchRuntime):
             columns[row, shape[1] - len(context) :] = context
             known[row, shape[1] - len(context) :] = 1
         fused = torch.zeros_like(self.model.speakers[:1]).expand(len(contexts), -1)
-        return self._forward_columns(columns, None, torch.from_numpy(known).to(fused.device), fused)[0]
+        return self._forward_columns(columns, None, torch.from_numpy(known).to(fused.device), fused)
 
     def begin(self, state: ComaeState, plans: np.ndarray) -> ComaeState:
         """Begin replies after contexts: START, which carries the plans (rows, SLOT_COUNT)."""
         with torch.inference_mode():
             fused = self.model.fuse(torch.from_numpy(plans).to(self.model.device))
         columns = np.stack([self.inputs.reply([])] * len(plans))
-        return self._forward_columns(columns, state.cache, _longer(state.known, 1), fused)[0]
+        return self._forward_columns(columns, state.cache, _longer(state.known, 1), fused)
 
     def factor_probabilities(self, state: ComaeState, factor: str, plans: np.ndarray) -> np.ndarray:
         """How likely a factor's choices are after contexts, given the plans' earlier factors.
@@ -68,49 +64,27 @@ class ComaeRuntime(TorchRuntime):
         """
         with torch.inference_mode():
             scores = self.model.predict(factor, state.last, torch.from_numpy(plans).to(self.model.device))
-            found: np.ndarray = scores.double().softmax(-1).cpu().numpy()
-        return found
-
-    def prefill(self, tokens: Sequence[int]) -> ComaeState:
-        """Read a prompt as the other person's words, whose act and tone nobody knows: a state of one row."""
-        columns = np.full((len(tokens), COLUMNS), NOTHING, np.int64)
-        columns[:, 0], columns[:, 1] = tokens, OTHER
-        return self.read([columns])
+            probabilities: np.ndarray = scores.double().softmax(-1).cpu().numpy()
+        return probabilities
 
     def join(self, states: Sequence[Any]) -> ComaeState:
         """The rows of several states as one; they may have read different numbers of tokens."""
-        found = super().join(states)
+        joined = super().join(states)
         last, fused = (torch.cat([getattr(state, name) for state in states]) for name in ("last", "fused"))
-        return ComaeState(found.cache, found.logits, found.known, last, fused)
+        return ComaeState(joined.cache, joined.logits, joined.known, last, fused)
 
     def pick(self, state: Any, rows: Sequence[int]) -> ComaeState:  # noqa: ANN401
         """A state of these rows, repeated, reordered or left out; the given one stays as it is."""
-        found, places = super().pick(state, rows), list(rows)
-        return ComaeState(found.cache, found.logits, found.known, state.last[places], state.fused[places])
+        picked, indices = super().pick(state, rows), list(rows)
+        return ComaeState(
+            picked.cache, picked.logits, picked.known, state.last[indices], state.fused[indices]
+        )
 
     def step(self, state: Any, tokens: Sequence[Sequence[int]]) -> ComaeState:  # noqa: ANN401
         """Read more of the replies, as many tokens in every row; the given state cannot be used again."""
-        return self._more(state, tokens)[0]
-
-    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
-        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once."""
-        longest = max(map(len, replies))
-        rows = [[*reply, *[0] * (longest - len(reply))] for reply in replies]
-        state = self.pick(self.prefill(prompt), [0] * len(replies))
-        found = state.logits.log_softmax(-1)[:, None]
-        if longest > 1:
-            _, states = self._more(state, [row[:-1] for row in rows])
-            found = torch.cat((found, self._scores(states).log_softmax(-1)), dim=1)
-        each = found.gather(2, torch.tensor(rows, device=found.device)[..., None])[..., 0].cpu().numpy()
-        # Padding stands after the words, where a causal model does not see it.
-        return np.array([row[: len(reply)].sum() for row, reply in zip(each, replies, strict=True)])
-
-    def _more(self, state: ComaeState, tokens: Sequence[Sequence[int]]) -> tuple[ComaeState, torch.Tensor]:
-        """Read the replies' next tokens."""
         columns = np.stack([self.inputs.reply(row)[1:] for row in tokens])
-        return self._forward_columns(
-            columns, state.cache, _longer(state.known, columns.shape[1]), state.fused
-        )
+        known = _longer(state.known, columns.shape[1])
+        return self._forward_columns(columns, state.cache, known, state.fused)
 
     def _forward_columns(
         self,
@@ -118,11 +92,11 @@ class ComaeRuntime(TorchRuntime):
         cache: Any,  # noqa: ANN401
         known: torch.Tensor,
         fused: torch.Tensor,
-    ) -> tuple[ComaeState, torch.Tensor]:
-        """Read columns (rows, m, COLUMNS); the state after them, and their hidden states (rows, m, width)."""
+    ) -> ComaeState:
+        """Read columns (rows, m, COLUMNS)."""
         with torch.inference_mode():
             told = torch.from_numpy(columns).to(self.model.device)
-            # Filled places count for nothing: no token sees them, and positions start after them.
+            # Padding counts for nothing: no token sees them, and positions start after them.
             positions = (known.cumsum(1) - 1).clamp(min=0)[:, -columns.shape[1] :]
             output = self.model.decoder(
                 inputs_embeds=self.model.embed(told) + fused[:, None],
@@ -131,16 +105,11 @@ class ComaeRuntime(TorchRuntime):
                 past_key_values=cache,
                 use_cache=True,
             )
-            states = output.last_hidden_state
-            last = states[:, -1]
-            return ComaeState(output.past_key_values, self._scores(last), known, last, fused), states
-
-    def _scores(self, states: torch.Tensor) -> torch.Tensor:
-        """Scores of the next token, float32 (Eq. 10)."""
-        with torch.inference_mode():
-            return (states @ self.model.output_weights().T).float()
+            last = output.last_hidden_state[:, -1]
+            logits = (last @ self.model.output_weights().T).float()  # Eq. 10
+            return ComaeState(output.past_key_values, logits, known, last, fused)
 
 
 def _longer(known: torch.Tensor, count: int) -> torch.Tensor:
-    """As many more places that are read."""
+    """The mask with so many more tokens that are read."""
     return torch.nn.functional.pad(known, (0, count), value=1)

@@ -7,12 +7,13 @@ import numpy as np
 import torch
 
 from listenwell.metrics import rank_of_truth
-from listenwell.papers.comae.batch import ComaeBatch, by_length
+from listenwell.papers.comae.batch import ComaeBatch, collate
 from listenwell.papers.comae.config import SLOT_COUNT, SLOTS
 from listenwell.papers.comae.inputs import NOTHING, TrainingExample
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
+from listenwell.training.batching import by_length
 
-GIVEN = ("gold", "predicted", "none")
+FACTORS = ("gold", "predicted", "none")
 """Which factors a reply's tokens carry: its own, the likeliest ones one after the other, or none."""
 
 
@@ -21,7 +22,7 @@ class Scores:
     """Scores of each example, in their order."""
 
     nll: dict[str, np.ndarray]
-    """By the factors that were given: (examples,) nats."""
+    """By the factors on the reply: (examples,) nats."""
     ranks: dict[str, np.ndarray]
     """The true choice's rank in each slot, 1 the best: (examples, SLOT_COUNT); 0 where there is none. By what
     stands before a factor in a hierarchy: "gold", the reply's own factors, or "predicted", the likeliest."""
@@ -30,40 +31,34 @@ class Scores:
 def score(
     model: ComaeModel,
     examples: Sequence[TrainingExample],
-    given: Sequence[str] = GIVEN,
+    factors: Sequence[str] = FACTORS,
     tokens: int | None = None,
 ) -> Scores:
-    """Score replies in batches of like length.
-
-    Args:
-        model: any of the family.
-        examples: the replies with their contexts.
-        given: some of GIVEN; "gold" needs replies whose factors are known.
-        tokens: of a batch at most; what memory allows otherwise.
-    """
+    """Score replies in batches of like length; "gold" needs replies whose factors are known."""
     tokens = tokens or (16_384 if model.device.type == "cuda" else 4_096)
-    nll = {name: np.zeros(len(examples)) for name in given}
+    nll = {name: np.zeros(len(examples)) for name in factors}
     ranks = {name: np.zeros((len(examples), SLOT_COUNT), np.int64) for name in ("gold", "predicted")}
     with torch.no_grad():
-        for numbers, batch in by_length(examples, tokens):
-            scores = _score_batch(model, batch, given)
-            for name in given:
+        for numbers in by_length(np.array([len(example) for example in examples]), tokens):
+            batch = collate(examples, [[number] for number in numbers], len(examples[numbers[-1]]))
+            scores = _score_batch(model, batch, factors)
+            for name in factors:
                 nll[name][numbers] = scores.nll[name]
             for name, own in scores.ranks.items():
                 ranks[name][numbers] = own
     return Scores(nll, ranks)
 
 
-def _score_batch(model: ComaeModel, batch: ComaeBatch, given: Sequence[str]) -> Scores:
+def _score_batch(model: ComaeModel, batch: ComaeBatch, factors: Sequence[str]) -> Scores:
     words = Words.of(batch, model.device)
     nothing = torch.full_like(words.factors, NOTHING)
     nll, context = dict[str, np.ndarray](), None
     for name, plans in (("gold", words.factors), ("none", nothing)):
         # What stands after a context does not change its last state: any pass gives it.
-        if name in given or (name == "none" and context is None):
+        if name in factors or (name == "none" and context is None):
             context, nll[name] = _pass(model, words, plans)
     predicted = model.decide(context, nothing)
-    if "predicted" in given:
+    if "predicted" in factors:
         _, nll["predicted"] = _pass(model, words, predicted)
     before = (("gold", words.factors), ("predicted", predicted))
     return Scores(nll, {name: _ranks(model, context, plans, batch.factors) for name, plans in before})

@@ -6,6 +6,7 @@ mean over the replies; a reply's own factors stand before those that follow from
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,9 @@ class ComaeTask:
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "ComaeTask":
         """Make the model, with adapters where the recipe asks for them, and encode the training data."""
-        config, source = config_of(recipe), source_of(recipe)
         for split in recipe.data.used():
-            source.files(split)  # before minutes are spent on the others
+            source_of(recipe).files(split)  # before minutes are spent on the others
+        config = replace(recipe.settings(ComaeTaskConfig).comae, base=recipe.base)
         model, folder = make_model(config, recipe.weights, recipe.dropout)
         if recipe.lora:
             model.decoder = add_lora(model.decoder, recipe.lora, recipe.base, "FEATURE_EXTRACTION")
@@ -173,12 +174,6 @@ class ComaeTask:
         return examples
 
 
-def config_of(recipe: TrainRecipe) -> ComaeConfig:
-    """The model's config, on the recipe's base."""
-    comae = recipe.settings(ComaeTaskConfig).comae
-    return ComaeConfig.from_dict(comae.to_dict() | {"base": recipe.base})
-
-
 def source_of(recipe: TrainRecipe) -> Source:
     """The replies that the recipe names."""
     data = recipe.data
@@ -186,12 +181,7 @@ def source_of(recipe: TrainRecipe) -> Source:
 
 
 def factor_metrics(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
-    """Hits@1 and Hits@3 of act and tone, and how often each mechanism, and all three, are right; in percent.
-
-    Args:
-        config: which factors there are.
-        ranks: (replies, SLOT_COUNT), of the true choices.
-    """
+    """In percent: Hits@1 and Hits@3 of act and tone, how often each mechanism, and all three, are right."""
     figures: dict[str, float] = {}
     for name in config.factors:
         own = ranks[:, list(SLOTS[name])]

@@ -72,10 +72,3 @@ def test_picked_rows_leave_the_state_as_it_is(runtime):
     again = runtime.begin(runtime.pick(state, [0]), np.full((1, 5), NOTHING))
     assert np.array_equal(runtime.logits(state), before)
     assert again.known.shape[1] == piece.context + 1
-
-
-def test_likelihoods_of_bare_texts_are_those_of_their_steps(runtime):
-    prompt, replies = [5, 6, 7], [[8, 2], [9, 10, 11, 2], [2]]
-    found = runtime.log_likelihoods(prompt, replies)
-    for reply, value in zip(replies, found, strict=True):
-        assert -nll_by_steps(runtime, runtime.prefill(prompt), [reply]) == pytest.approx([value], rel=1e-4)
