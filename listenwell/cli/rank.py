@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from listenwell.dialogue import Dialogue
-    from listenwell.retrieval.search import Found, PoolSearch
+    from listenwell.retrieval.search import PoolReply, PoolSearch
 
 Said = Annotated[
     list[str],
@@ -67,14 +67,14 @@ def rank(
     from listenwell.retrieval.pool import find_pool
 
     dialogue = _dialogue(context, persona_line or ())
-    found_pool = find_pool(pool, longest)
+    replies_to_rank = find_pool(pool, longest)
 
     from listenwell.rankers.ranker import Ranker
     from listenwell.retrieval.search import PoolSearch
 
     selector = Ranker.load(ranker, weights)
     try:
-        search = PoolSearch.open(selector, found_pool)
+        search = PoolSearch.open(selector, replies_to_rank)
     except KeyboardInterrupt:
         typer.echo("\nStopped. What is encoded is kept: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
@@ -108,12 +108,13 @@ def _dialogue(context: "Sequence[str]", persona: "Sequence[str]") -> "Dialogue":
 
 
 def _as_json(
-    dialogue: "Dialogue", search: "PoolSearch", replies: "Sequence[Found]", seconds: float
+    dialogue: "Dialogue", search: "PoolSearch", replies: "Sequence[PoolReply]", seconds: float
 ) -> dict[str, Any]:
     """The answer for programs."""
     index = search.index
     return {
-        "replies": [reply.to_dict() for reply in replies],
+        # `place` is how earlier releases called the index.
+        "replies": [{**reply.to_dict(), "place": reply.index} for reply in replies],
         "context": dialogue.to_dict(),
         "ranker": search.selector.name,
         "pool": {
@@ -127,7 +128,7 @@ def _as_json(
     }
 
 
-def _table(replies: "Sequence[Found]") -> None:
+def _table(replies: "Sequence[PoolReply]") -> None:
     """A reply a line, as text and never as markup."""
     from rich.console import Console
     from rich.table import Table

@@ -13,7 +13,7 @@ import numpy as np
 
 from listenwell import metrics
 from listenwell.annotators.config import KIND as CLASSIFIER
-from listenwell.annotators.decision import choose, fit_share, log_frequencies
+from listenwell.annotators.calibration import choose, fit_share, log_frequencies
 from listenwell.annotators.fasttext import KIND as FASTTEXT
 from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import GIVEN_FROM, HEADS
@@ -251,7 +251,7 @@ def _rationales(
     column = classifier.config.marked.index(head)
     for index, item in enumerate(labelled):
         if parts := item.words.get(head):
-            marked = outputs.words(index)[:, column] > 0.5
+            marked = outputs.words[index][:, column] > 0.5
             truth = marked_pieces(item.view[-1][0], vocabulary, parts)[: len(marked)]
             both += int((marked & truth).sum())
             predicted, true = predicted + int(marked.sum()), true + int(truth.sum())

@@ -14,10 +14,7 @@ GROUPS, SMALL = 3, 64
 def states_in_groups(ranker: RankingModel, words: Words, there: np.ndarray | None = None) -> States:
     """The same as `ranker.states`, read in groups that are each cut to their longest text.
 
-    Args:
-        ranker: whose backbone reads.
-        words: the texts.
-        there: (rows, length) bool, their mask; where it is known already, a GPU need not be waited for.
+    `there` is the mask of `words`, where it is known already: then a GPU need not be waited for.
     """
     size = GPU_ROWS if words.tokens.is_cuda else CPU_ROWS
     if len(words) <= size:
@@ -71,12 +68,7 @@ def _groups(states: States, count: int) -> list[torch.Tensor]:
 
 
 def _cut(states: States, chosen: torch.Tensor) -> States:
-    """Some rows, up to the last place where any of them has a word."""
+    """Some rows, up to the last position where any of them has a word; one at least."""
     some = states.take(chosen)
-    return some.cut(_longest(some.words))
-
-
-def _longest(words: Words) -> int:
-    """Up to the last place where any row has a word; one at least."""
-    columns = words.mask.any(dim=0).nonzero()
-    return int(columns[-1]) + 1 if len(columns) else 1
+    columns = some.mask.any(dim=0).nonzero()
+    return some.cut(int(columns[-1]) + 1 if len(columns) else 1)

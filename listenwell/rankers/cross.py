@@ -38,15 +38,7 @@ class CrossEncoder(RankingModel):
         rows: torch.Tensor,
         columns: torch.Tensor,
     ) -> torch.Tensor:
-        """The scores of some pairs only: (pairs,).
-
-        Args:
-            context: a row each.
-            persona: as in `match`.
-            replies: a row each.
-            rows: the number of each pair's context.
-            columns: the number of each pair's reply.
-        """
+        """The scores of some pairs only: (pairs,); `rows` and `columns` index contexts and replies."""
         texts = context.words if persona is None else joined(persona.words, context.words)
         lengths = texts.mask.sum(dim=1)[rows] + replies.mask.sum(dim=1)[columns]
         # Pairs of like length are read together, so that little is padded.

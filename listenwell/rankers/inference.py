@@ -7,18 +7,13 @@ import torch
 
 from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.blocks import moved
-from listenwell.rankers.inputs import Text, stacked
+from listenwell.rankers.inputs import Text, distinct_texts, stacked
 from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, like_lengths
 
 CPU_PLACES, GPU_PLACES = 1_000_000, 24_000_000
 """Pairs of words of a context and a reply that are matched at once."""
 PLACE_BYTES = 1500
 """What such a pair takes at most: a GPU with little memory matches fewer at once."""
-
-
-def words_of(texts: Sequence[Text], device: torch.device) -> Words:
-    """Texts as a ranker's tensors."""
-    return placed(stacked(texts), device)
 
 
 def placed(arrays: dict[str, np.ndarray], device: torch.device) -> Words:
@@ -30,27 +25,16 @@ def placed(arrays: dict[str, np.ndarray], device: torch.device) -> Words:
 def states_of(
     ranker: RankingModel, texts: Sequence[Text], advance: Callable[[int], None] | None = None
 ) -> States:
-    """What a ranker's backbone makes of texts, in the order given; equal texts are read once.
-
-    Args:
-        ranker: in eval mode, wherever its weights are.
-        texts: contexts, personas or replies.
-        advance: is told how many texts were done, batch by batch.
-    """
+    """The backbone's states of contexts, personas or replies, in order; equal texts are encoded once."""
     device = next(ranker.parameters()).device
     on_gpu = device.type == "cuda"
-    words = words_of(texts, device)
-    number_of: dict[bytes, int] = {}
-    numbers = [
-        number_of.setdefault(text.tokens.tobytes() + text.types.tobytes(), len(number_of)) for text in texts
-    ]
-    first = {number: index for index, number in reversed(list(enumerate(numbers)))}
-    different = [texts[first[number]] for number in range(len(first))]
+    words = placed(stacked(texts), device)
+    different, numbers = distinct_texts(texts)
     values: torch.Tensor | None = None
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
         lengths = [max(1, len(text)) for text in different]
         for batch in like_lengths(lengths, GPU_TOKENS if on_gpu else CPU_TOKENS):
-            states = ranker.states(words_of([different[number] for number in batch], device)).values
+            states = ranker.states(placed(stacked([different[number] for number in batch]), device)).values
             if values is None:
                 shape = (len(different), words.tokens.shape[1], states.shape[2])
                 values = torch.zeros(shape, device=device, dtype=states.dtype)
@@ -89,23 +73,6 @@ def score_pools(ranker: RankingModel, pools: Sequence[Pool]) -> list[np.ndarray]
         scores.append(match(ranker, context[rows], persona[rows] if persona else None, reply[columns]))
         above, left = rows.stop, columns.stop
     return scores
-
-
-def reply_vectors(
-    ranker: RankingModel, replies: Sequence[Text], advance: Callable[[int], None] | None = None
-) -> np.ndarray:
-    """(replies, width) float32; their inner products with `context_vectors` are first scores."""
-    with torch.inference_mode():
-        vectors = ranker.vectors(states_of(ranker, replies, advance))
-    return np.asarray(vectors.float().cpu().numpy())
-
-
-def context_vectors(ranker: RankingModel, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
-    """(contexts, width) float32"""
-    with torch.inference_mode():
-        persona = states_of(ranker, personas) if any(map(len, personas)) else None
-        vectors = ranker.queries(states_of(ranker, contexts), persona)
-    return np.asarray(vectors.float().cpu().numpy())
 
 
 def match(ranker: RankingModel, context: States, persona: States | None, replies: States) -> np.ndarray:

@@ -45,7 +45,7 @@ def test_the_pool_is_encoded_once_and_kept_with_its_counts(pool):
     assert dict(again.contents.skipped) == {"empty": 1, "said before in the pool": 1}
     assert isinstance(index.vectors, np.memmap)
     assert index.most_memory > 10 * 8 * 2
-    assert index.replies[-1] == TEXTS[-1] and index.replies[2:4] == TEXTS[2:4]
+    assert index.replies[9] == TEXTS[9]
     with pytest.raises(IndexError):
         index.replies[10]
 
