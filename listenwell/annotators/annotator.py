@@ -222,7 +222,7 @@ class Annotator:
 def _load_classifier(
     folder: Path, weights: Path | None, engine: str, precision: str
 ) -> tuple[ClassifierBackend, Vocabulary, str]:
-    """A classifier, its vocabulary, and what a key says of its engine: nothing for torch."""
+    """A classifier, its vocabulary, and its engine's part of the key: none for torch."""
     config = build(ClassifierConfig, open_checkpoint(folder, KIND).config())
     fits = engine != TORCH and runs_on_onnx(base_folder(config.base, weights))
     if choose_engine(engine, f"The annotator on {config.base}", fits) == ONNX:

@@ -78,9 +78,6 @@ class LineSource(Source):
     """A file or standard input: JSONL where its first character is `{`, else one utterance a line.
 
     A file named .json or .jsonl is JSONL whatever it begins with. What has no id gets its line's number.
-
-    Args:
-        file: the file; None reads standard input.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -179,12 +176,7 @@ def unreadable(name: str, error: OSError) -> InputError:
 
 
 class CorpusSource(Source):
-    """The splits of a corpus, one after the other.
-
-    Args:
-        reader: of the corpus.
-        split: one of its splits; None reads every one that is there. Each dialogue notes which it is from.
-    """
+    """One split of a corpus, or all that are there; each dialogue notes which it is from."""
 
     def __init__(self, reader: CorpusLoader, split: str | None = None) -> None:
         self.reader = reader

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from listenwell.cli.options import AsJson, PersonaLines
+from listenwell.cli.options import AsJson, OldPersonaLines, PersonaLines
 from listenwell.cli.terminal import one_line, visible
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from listenwell.dialogue import Dialogue
     from listenwell.retrieval.search import PoolReply, PoolSearch
 
-Said = Annotated[
+Context = Annotated[
     list[str],
     typer.Option(
         "--context",
@@ -45,15 +45,16 @@ Unshuffled = Annotated[bool, typer.Option("--unshuffled", help="Also the test sp
 
 
 def rank(
-    context: Said,
+    context: Context,
     pool: PoolName,
-    persona_line: PersonaLines = None,
+    persona: PersonaLines = None,
     top: Top = 10,
     candidates: Candidates = 100,
     longest: Longest = 1000,
     ranker: RankerFolder = None,
     weights: Weights = None,
     as_json: AsJson = False,
+    persona_line: OldPersonaLines = None,
 ) -> None:
     """Choose the best replies from a pool of up to millions.
 
@@ -66,7 +67,7 @@ def rank(
 
     from listenwell.retrieval.pool import find_pool
 
-    dialogue = _dialogue(context, persona_line or ())
+    dialogue = _dialogue(context, [*(persona or ()), *(persona_line or ())])
     replies_to_rank = find_pool(pool, longest)
 
     from listenwell.rankers.ranker import Ranker
@@ -149,8 +150,8 @@ def _remarks(search: "PoolSearch", seconds: float) -> list[str]:
     contents = search.index.contents
     left_out = sum(count for _, count in contents.skipped)
     cleaned = f"{left_out:,} left out" if left_out else "nothing left out"
-    lines = [f"{contents.count:,} replies in {search.index.name}, {cleaned}; searched in {seconds:.3f} s."]
-    return [*lines, *(f"  {remark}" for remark in contents.remarks), *search.notices]
+    figures = f"{contents.count:,} replies in {search.index.name}, {cleaned}; searched in {seconds:.3f} s."
+    return [figures, *(f"  {remark}" for remark in contents.remarks), *search.notices]
 
 
 def score_pools(

@@ -50,21 +50,13 @@ class States:
         """The same in full precision."""
         return States(self.words, self.values.float())
 
-    def take(self, rows: torch.Tensor) -> "States":
-        """The rows of these numbers."""
-        return States(self.words[rows], self.values[rows])
-
-    def cut(self, length: int) -> "States":
-        """The first positions of every row."""
-        return States(self.words[:, :length], self.values[:, :length])
-
     def pooled(self) -> "States":
         """Each text as one position, the mean of its words; a text without words stays without."""
         vectors = masked_mean(self.values, self.mask)[:, None]
         has = self.mask.any(dim=1, keepdim=True).long()
         return States(Words(has, has, has), vectors)
 
-    def __getitem__(self, rows: slice) -> "States":
+    def __getitem__(self, rows: "slice | torch.Tensor | tuple[slice, slice]") -> "States":
         return States(self.words[rows], self.values[rows])
 
 
@@ -100,7 +92,7 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
 
     def scores(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """The same as `match`, quicker where texts differ in length."""
-        from listenwell.rankers.blocks import match_in_blocks
+        from listenwell.rankers.inference import match_in_blocks
 
         return match_in_blocks(self, context, persona, replies)
 

@@ -134,7 +134,8 @@ class RankerConfig(Record):
     def __post_init__(self) -> None:
         if self.model not in RANKERS:
             raise unknown_name("ranker", self.model, RANKERS)
-        check_one_of("ranker.backbone", self.backbone, BACKBONES)
+        if self.backbone not in BACKBONES:
+            raise unknown_name("ranker.backbone", self.backbone, BACKBONES)
         _at_least("ranker.turns", self.turns, 1)
         _at_least("ranker.persona", self.persona, 0)
         for name in ("context_tokens", "persona_tokens", "reply_tokens"):

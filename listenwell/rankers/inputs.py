@@ -37,12 +37,7 @@ NOTHING = Text(np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int16
 
 
 class Inputs:
-    """Makes texts for one ranker.
-
-    Args:
-        vocabulary: its base model's.
-        config: what it reads.
-    """
+    """Makes texts for one ranker, with its base model's vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary, config: RankerConfig) -> None:
         self._vocabulary, self._config = vocabulary, config

@@ -38,7 +38,7 @@ CONFIGS = {
     },
     "words": {"model_type": "words", "max_position_embeddings": 2**31 - 1},  # as wide as its base model's
 }
-"""The config.json of backbones that are not a base model, as `backbones.make_backbone` makes them."""
+"""The config.json of backbones that are not a base model, as `model.make_backbone` makes them."""
 _SCORE = "score"
 
 Advance = Callable[[int], None]
@@ -47,10 +47,7 @@ Advance = Callable[[int], None]
 class OnnxRanker(ABC):
     """The same scores as the ranker of `rankers.RANKERS` with torch. Threads may share it.
 
-    Args:
-        config: what it is made of.
-        encoder: the backbone, with pooling in its graph.
-        weights: the ranker's own, by the names of a checkpoint.
+    `encoder` is the backbone with pooling in its graph, `weights` are the ranker's own.
     """
 
     gives_vectors = False
@@ -228,12 +225,9 @@ def runs_on_onnx_ranker(config: RankerConfig, weights: Path | None = None) -> bo
 def load_onnx_ranker(
     folder: Path, weights: Path | None = None, precision: str = PRECISION
 ) -> tuple[OnnxRanker, Inputs]:
-    """Load a ranker from its checkpoint, and what makes its inputs.
+    """Load a ranker that `model.save_ranker` wrote, and its inputs; `weights` is the base model's folder.
 
-    Args:
-        folder: a checkpoint that `model.save_ranker` filled.
-        weights: the base model's own folder, where it is not the installed one.
-        precision: "fp32" for the same numbers as torch, or "int8", which is smaller.
+    "fp32" gives the same numbers as torch, "int8" is smaller.
     """
     saved = open_checkpoint(folder, KIND)
     config = build(RankerConfig, saved.config())

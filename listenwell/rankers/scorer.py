@@ -35,14 +35,7 @@ class Scorer(Protocol):
 
 
 class RankerScorer:
-    """One ranker of `rankers.RANKERS`.
-
-    Args:
-        ranker: trained, in eval mode.
-        inputs: makes its tokens.
-        name: how results call it.
-        key: names its weights and settings.
-    """
+    """One trained ranker of `rankers.RANKERS`, with its inputs; `key` names its weights and settings."""
 
     def __init__(self, ranker: "RankingModel | OnnxRanker", inputs: Inputs, name: str, key: str) -> None:
         self.ranker, self.inputs, self.name, self.key = ranker, inputs, name, key

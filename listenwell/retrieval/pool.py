@@ -19,12 +19,7 @@ EMPTY, DOUBLED, NO_REPLY = "empty", "said before in the pool", "no reply of a li
 
 
 class Pool(ABC):
-    """Replies to choose from, one by one, each once.
-
-    Args:
-        name: for people and results: no place on a machine.
-        longest: characters of the longest reply that is kept.
-    """
+    """Replies to choose from, one by one, each once; `longest` limits their characters."""
 
     report: Report
     """What was left out by the last reading."""
@@ -92,11 +87,9 @@ class FilePool(Pool):
 
 
 class CorpusPool(Pool):
-    """The listeners' replies of a corpus; of one without dialogues, its texts.
+    """The listeners' replies of a corpus, or its texts if it has no dialogues.
 
-    Args:
-        reader: of the corpus.
-        split: one of its splits; None takes train, or where that is not here the first that is.
+    Without a split it takes train, or the first split that is there.
     """
 
     def __init__(self, reader: CorpusLoader, split: str | None = None, longest: int = LONGEST) -> None:

@@ -10,7 +10,7 @@ from listenwell.annotators.config import ClassifierConfig, probabilities
 from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier, load_encoder, with_temperatures
 from listenwell.annotators.views import encode_views
-from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.errors import CheckpointError, InputError, RecipeError, UnknownNameError, WeightsError
 from listenwell.runtime.batches import like_lengths
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.classifier_batch import ClassifierExample, collate
@@ -257,9 +257,9 @@ def test_the_heads_dropout_acts_in_training_only(tiny_encoder):
 def test_a_config_is_checked_and_goes_to_json_and_back():
     config = ClassifierConfig(ENCODER, ("act", "tone"), "last", 100, True, (("act", 1.5),))
     assert ClassifierConfig.from_json(config.to_json()) == config
-    with pytest.raises(InputError, match=r"no head 'mood'.*emotion, response"):
+    with pytest.raises(UnknownNameError, match=r"no head named 'mood'.*emotion"):
         ClassifierConfig(ENCODER, ("mood",))
-    with pytest.raises(InputError, match=r"pooling is 'max'.*mean, first, last"):
+    with pytest.raises(RecipeError, match=r"pooling is 'max'.*mean, first, last"):
         ClassifierConfig(ENCODER, ("act",), "max")
 
 

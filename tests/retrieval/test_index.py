@@ -167,7 +167,7 @@ def test_a_full_disk_is_told_before_anything_is_encoded(pool, monkeypatch):
 
 def test_a_disk_that_fills_up_later_is_told_too_and_the_run_goes_on(pool, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("listenwell.retrieval.index._write", full)
+        patched.setattr("os.write", full)
         with pytest.raises(InputError, match="disk is full"):
             opened(pool)
     assert_right(opened(pool)[0])
