@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.annotators.fasttext import FastTextClassifier
-from listenwell.annotators.views import Marks, View, context_view, encode_views
+from listenwell.annotators.views import View, context_view, encode_views, marks
 from listenwell.dialogue import Dialogue
 from listenwell.rankers.config import RankerConfig
 from listenwell.runtime.text import Vocabulary
@@ -41,7 +41,7 @@ class Inputs:
 
     def __init__(self, vocabulary: Vocabulary, config: RankerConfig) -> None:
         self._vocabulary, self._config = vocabulary, config
-        self._end = Marks.of(vocabulary).end
+        self._end = marks(vocabulary)[1]
         label_folder = None if config.prepend == SHIPPED else Path(config.prepend)
         self._classifier = FastTextClassifier.load(label_folder) if config.prepend else None
         labels = vocabulary.encode_many(self._classifier.config.labels) if self._classifier else []

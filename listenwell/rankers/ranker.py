@@ -18,8 +18,6 @@ from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import AUTO
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "ranker"
-READER = SHIPPED.parent / "reader"
-"""The pairwise cross-encoder that scores a generator's candidates."""
 
 
 @dataclass(frozen=True)
