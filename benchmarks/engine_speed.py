@@ -214,7 +214,7 @@ def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
         replies = states_of(ranker, makes.replies([item.reply.text for item in items]))
         contexts = states_of(ranker, makes.contexts([item.context for item in items[:pools]]))
         best = [  # each context among its own reply and the 99 after it
-            match(ranker, contexts[row : row + 1], None, replies.take(_pool(row, len(items))))[0].argmax()
+            match(ranker, contexts[row : row + 1], None, replies[_pool(row, len(items))])[0].argmax()
             for row in range(pools)
         ]
         answers[precision] = labels, np.array(best)

@@ -55,12 +55,9 @@ class _ViewRequest:
 
 
 class Annotator:
-    """One or more classifiers; each head is computed by the first that has it.
+    """One or more classifiers with their vocabularies; each head is computed by the first that has it.
 
-    Args:
-        classifiers: each with its vocabulary.
-        heads: only these; all if not given.
-        key: names the classifiers' weights.
+    `heads` limits the heads in use, `key` names the classifiers' weights.
     """
 
     def __init__(
@@ -115,17 +112,8 @@ class Annotator:
             key += ", ".join(engines)
         return cls([(classifier, vocabulary) for classifier, vocabulary, _ in loaded], heads, key)
 
-    @classmethod
-    def load(
-        cls,
-        folder: Path | None = None,
-        heads: Sequence[str] | None = None,
-        weights: Path | None = None,
-        engine: str = AUTO,
-        precision: str = "int8",
-    ) -> "Annotator":
-        """The former name of `from_pretrained`."""
-        return cls.from_pretrained(folder, heads, weights, engine, precision)
+    load = from_pretrained
+    """The former name of `from_pretrained`."""
 
     @overload
     def __call__(self, texts: str | Dialogue, top: int = 5) -> Turn: ...
@@ -147,24 +135,13 @@ class Annotator:
         return turns if isinstance(texts, list) else turns[0]
 
     def annotate(self, dialogue: Dialogue, top: int = 5) -> Dialogue:
-        """The dialogue with readings on every turn, and factors where they were not known.
-
-        Args:
-            dialogue: any dialogue.
-            top: how many labels of each head to keep.
-        """
+        """The dialogue with readings on every turn, `top` labels of each head, and factors where unknown."""
         return next(iter(self.annotate_all([dialogue], top)))
 
     def annotate_all(
         self, dialogues: Iterable[Dialogue], top: int = 5, last: bool = False
     ) -> Iterator[Dialogue]:
-        """Annotate many dialogues, in order; equal texts are encoded once.
-
-        Args:
-            dialogues: any dialogues.
-            top: how many labels of each head to keep.
-            last: annotate only the last turn of each, and leave those before it as they are.
-        """
+        """Annotate many dialogues, in order, or only the last turn of each; equal texts are encoded once."""
         if top < 1:
             raise InputError(f"top is {top}.", "Keep one label or more.")
         source = iter(dialogues)
@@ -178,12 +155,7 @@ class Annotator:
                 yield with_factors(replace(dialogue, turns=tuple(turns)))
 
     def last_readings(self, dialogues: Sequence[Dialogue], top: int) -> list[tuple[Reading, ...]]:
-        """Probabilities of every head for the last turn of each dialogue, without rationales and factors.
-
-        Args:
-            dialogues: any dialogues.
-            top: how many labels of each head to keep.
-        """
+        """Readings of every head for the last turn of each dialogue, without rationales and factors."""
         readings = self._readings(dialogues, top, last=True, rationales=False)
         return [tuple(turns[-1]) for turns in readings]
 
@@ -240,7 +212,7 @@ class Annotator:
             for item, row in zip(items, probabilities(logits, head, config.temperature(head)), strict=True):
                 words: tuple[str, ...] = ()
                 if head in marked and row[0] < 0.5:
-                    by_token = output.words(index_of[item.view])[:, marked.index(head)]
+                    by_token = output.words[index_of[item.view]][:, marked.index(head)]
                     words = shown_parts(item.view[-1][0], vocabulary, by_token)
                 yield item, Reading(head, _best(row, HEADS[head], top), words)
                 if head == "emotion":
@@ -250,7 +222,7 @@ class Annotator:
 def _load_classifier(
     folder: Path, weights: Path | None, engine: str, precision: str
 ) -> tuple[ClassifierBackend, Vocabulary, str]:
-    """A classifier, its vocabulary, and what a key says of its engine: nothing for torch."""
+    """A classifier, its vocabulary, and its engine's part of the key: none for torch."""
     config = build(ClassifierConfig, open_checkpoint(folder, KIND).config())
     fits = engine != TORCH and runs_on_onnx(base_folder(config.base, weights))
     if choose_engine(engine, f"The annotator on {config.base}", fits) == ONNX:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from listenwell.annotators.heads import HEADS
-from listenwell.errors import InputError
+from listenwell.errors import InputError, unknown_name
+from listenwell.recipe import check_one_of
 from listenwell.serialization import Record
 
 KIND = "classifier"
@@ -32,9 +33,8 @@ class ClassifierConfig(Record):
     def __post_init__(self) -> None:
         for name in self.heads:
             if name not in HEADS:
-                raise InputError(f"There is no head {name!r}.", f"The heads: {', '.join(HEADS)}.")
-        if self.pooling not in POOLINGS:
-            raise InputError(f"pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
+                raise unknown_name("head", name, HEADS)
+        check_one_of("pooling", self.pooling, POOLINGS)
 
     def temperature(self, head: str) -> float:
         """The head's temperature; 1 where none was fitted."""
@@ -60,7 +60,7 @@ def no_marks() -> InputError:
 
 
 def probabilities(logits: np.ndarray, head: str, temperature: float) -> np.ndarray:
-    """Calibrated probabilities of a head's labels: (pieces, labels)."""
+    """Calibrated probabilities of a head's labels: (texts, labels)."""
     scaled = logits / temperature
     if HEADS[head].several:
         return np.asarray(np.exp(-np.logaddexp(0.0, -scaled)))  # 1 / (1 + exp(−x)), which overflows

@@ -24,16 +24,16 @@ KIND = "fasttext"
 """The kind of its checkpoints."""
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 END = 0
-"""The feature that every text has, as fastText's end of line: no bag is empty."""
+"""The feature that every text has, as fastText's end of line: no text is empty."""
 _TEXTS_AT_ONCE = 256
 
 
 @dataclass(frozen=True)
 class FastTextConfig(Record):
-    """What a bag classifier is made of."""
+    """Settings, labels and vocabulary of a classifier."""
 
     reads: str
-    """What it tells, such as "situation emotion"."""
+    """What it predicts, such as "situation emotion"."""
     labels: tuple[str, ...]
     dimensions: int
     """Of a feature's vector."""
@@ -69,20 +69,15 @@ class Features:
             if number := self._numbers.get(word):
                 features.append(number)
                 if before and self._buckets:
-                    features.append(self._first_bucket + _hash(before, word) % self._buckets)
+                    # Not Python's own hash, which differs by process.
+                    pair_hash = zlib.crc32(f"{before} {word}".encode("utf-8", "surrogatepass"))
+                    features.append(self._first_bucket + pair_hash % self._buckets)
                 before = word
         return np.array(features, np.int32)
 
 
 class FastTextClassifier:
-    """A bag classifier that reads.
-
-    Args:
-        config: its labels and features.
-        vectors: (features, dimensions), one for each feature.
-        matrix: (labels, dimensions) of the linear layer.
-        bias: (labels,) of the linear layer.
-    """
+    """The classifier: vectors (features, dimensions), and the linear layer's matrix and bias by label."""
 
     def __init__(
         self, config: FastTextConfig, vectors: np.ndarray, matrix: np.ndarray, bias: np.ndarray
@@ -121,7 +116,7 @@ class FastTextClassifier:
             return cls(config, arrays["vectors"], arrays["matrix"], arrays["bias"])
         except (OSError, KeyError, SafetensorError, InputError) as error:
             raise CheckpointError(
-                f"{folder} holds no bag classifier that can be read: {error}.",
+                f"{folder} holds no fastText classifier that can be read: {error}.",
                 "Name a folder that listenwell wrote.",
             ) from error
 
@@ -146,25 +141,20 @@ class FastTextClassifier:
         """The most likely label of a text."""
         return self.scores([text])[0][0].label
 
-    def probabilities(self, bags: Sequence[np.ndarray]) -> np.ndarray:
-        """The labels' probabilities (texts, labels) of texts that are given as their features."""
+    def probabilities(self, features: Sequence[np.ndarray]) -> np.ndarray:
+        """The labels' probabilities (texts, labels), from the features of each text."""
         parts = [
-            self._of_some(bags[begin : begin + _TEXTS_AT_ONCE])
-            for begin in range(0, len(bags), _TEXTS_AT_ONCE)
+            self._batch_probabilities(features[begin : begin + _TEXTS_AT_ONCE])
+            for begin in range(0, len(features), _TEXTS_AT_ONCE)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.config.labels)), np.float32)
 
-    def _of_some(self, bags: Sequence[np.ndarray]) -> np.ndarray:
+    def _batch_probabilities(self, features: Sequence[np.ndarray]) -> np.ndarray:
         """softmax(B A x), with x the mean over a text's features (Joulin et al. 2017, §2)."""
-        lengths = np.array([len(bag) for bag in bags])
+        lengths = np.array([len(text) for text in features])
         starts = np.cumsum(lengths) - lengths
-        sums = np.add.reduceat(self._vectors[np.concatenate(bags)], starts)  # no bag is empty
+        sums = np.add.reduceat(self._vectors[np.concatenate(features)], starts)  # every text has END
         logits = sums / lengths[:, None].astype(np.float32) @ self._matrix.T + self._bias
         shares: np.ndarray = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         return shares
-
-
-def _hash(first: str, second: str) -> int:
-    """A number for a pair of words, the same on every machine; Python's own hash differs by process."""
-    return zlib.crc32(f"{first} {second}".encode("utf-8", "surrogatepass"))

@@ -1,22 +1,11 @@
-"""What the annotators can hear: every head, what it reads, and which labels it gives.
-
-A head is one question asked of a text. Heads that read the same input share one pass of the encoder.
-"""
+"""Every head of the annotators: what it reads, and which labels it predicts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from listenwell.labels import (
-    ACTS,
-    EMOTIONS,
-    EMOTIONS_AND_INTENTS,
-    GOEMOTIONS,
-    LEVELS,
-    MECHANISMS,
-    TONES,
-    LabelSet,
-)
+from listenwell.labels import ACTS, EMOTIONS, GOEMOTIONS, LEVELS, MECHANISMS, TONES, LabelSet
+from listenwell.labels import EMOTIONS_AND_INTENTS as INTENTS
 
 CONTEXT, UTTERANCE, REPLY = "context", "utterance", "reply"
 """What a head reads: the dialogue so far, one utterance alone, or a reply after what it answers."""
@@ -29,7 +18,7 @@ EMOTION_GROUP = "emotion_group"
 
 @dataclass(frozen=True)
 class Head:
-    """One question asked of a text."""
+    """One question asked of a text; heads that read the same input share one pass of the encoder."""
 
     name: str
     title: str
@@ -45,8 +34,8 @@ HEADS: Mapping[str, Head] = MappingProxyType(
         head.name: head
         for head in (
             Head("emotion", "what the speaker feels", EMOTIONS, CONTEXT),
-            Head("response", "emotion or intent of the reply to come", EMOTIONS_AND_INTENTS, CONTEXT),
-            Head("intent", "emotion or intent of an utterance", EMOTIONS_AND_INTENTS, UTTERANCE),
+            Head("response", "emotion or intent of the reply to come", INTENTS, CONTEXT),
+            Head("intent", "emotion or intent of an utterance", INTENTS, UTTERANCE),
             Head("act", "dialogue act", ACTS, UTTERANCE),
             Head("tone", "expressed emotion", TONES, UTTERANCE),
             Head("goemotions", "expressed emotions, finely", GOEMOTIONS, UTTERANCE, several=True),

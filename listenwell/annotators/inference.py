@@ -5,14 +5,21 @@ Arrays go in and come out: the engine is the classifier's own affair. Imports no
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from listenwell.annotators.config import ClassifierConfig, no_marks
+from listenwell.annotators.config import no_marks
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.views import Input
 from listenwell.runtime.batches import TokenBatch, like_lengths
+
+if TYPE_CHECKING:
+    from listenwell.annotators.model import MultiTaskClassifier
+    from listenwell.annotators.onnx_classifier import OnnxClassifier
+
+ClassifierBackend = Union["MultiTaskClassifier", "OnnxClassifier"]
+"""A classifier on torch or on onnxruntime; `predict` runs a batch with one text per row."""
 
 
 @dataclass(frozen=True)
@@ -27,49 +34,21 @@ class BatchOutput:
     """(rows, length, marked heads): the probability that a token shows each marked head's level."""
 
 
-class ClassifierBackend(Protocol):
-    """A classifier on some engine: `model.MultiTaskClassifier` or `onnx_classifier.OnnxClassifier`."""
-
-    config: ClassifierConfig
-
-    @property
-    def width(self) -> int:
-        """Of the pooled vectors."""
-        ...
-
-    @property
-    def tokens_at_once(self) -> int:
-        """The token budget of a batch, padding included, that runs fastest."""
-        ...
-
-    def predict(self, batch: TokenBatch, mark_words: bool) -> BatchOutput:
-        """Run a batch with one text per row.
-
-        Args:
-            batch: the texts.
-            mark_words: also compute `words`; only for a classifier with marked heads.
-        """
-        ...
-
-
+@dataclass(frozen=True)
 class ClassifierOutput:
     """A classifier's outputs for any number of texts."""
 
-    def __init__(
-        self, pooled: np.ndarray, logits: dict[str, np.ndarray], words: dict[int, np.ndarray]
-    ) -> None:
-        self._logits, self._words = logits, words
-        self.pooled = pooled
-        """The encoder's vector of each text: (texts, width) float32."""
+    pooled: np.ndarray
+    """The encoder's vector of each text: (texts, width) float32."""
+    by_head: dict[str, np.ndarray]
+    """Scores of each head's labels: (texts, labels)."""
+    words: dict[int, np.ndarray]
+    """By marked text: the probability that each token of its last turn shows each marked head's level."""
 
     def logits(self, head: str, indices: Sequence[int] | None = None) -> np.ndarray:
         """Scores of a head's labels (texts, labels), for some of the texts or all."""
-        logits = self._logits[head]
+        logits = self.by_head[head]
         return logits if indices is None else logits[np.asarray(indices, np.int64)]
-
-    def words(self, index: int) -> np.ndarray:
-        """The probability that each token of a text's last turn shows each marked head: (tokens, heads)."""
-        return self._words[index]
 
 
 def classify(

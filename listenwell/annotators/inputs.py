@@ -78,9 +78,6 @@ class LineSource(Source):
     """A file or standard input: JSONL where its first character is `{`, else one utterance a line.
 
     A file named .json or .jsonl is JSONL whatever it begins with. What has no id gets its line's number.
-
-    Args:
-        file: the file; None reads standard input.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -131,9 +128,13 @@ class LineSource(Source):
             if self.file is not None:
                 return self.file.open("rb")
             # A thread that waits in sys.stdin itself would hold its lock, and Python could not end.
-            return os.fdopen(sys.stdin.fileno(), "rb", closefd=False) if self.is_live else _unclosed_input()
+            if self.is_live:
+                return os.fdopen(sys.stdin.fileno(), "rb", closefd=False)
+            if sys.stdin is None:
+                raise InputError("There is no standard input.", "Name a file, or pipe something in.")
+            return nullcontext(sys.stdin.buffer)
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self.name, error) from error
 
     def _is_json(self, start: str) -> bool:
         """Whether the lines are JSON, from the first that is not blank; an error if all are one array."""
@@ -166,19 +167,16 @@ class LineSource(Source):
         try:
             return lines.readline(LONGEST + 1)
         except OSError as error:
-            raise self._unreadable(error) from error
+            raise unreadable(self.name, error) from error
 
-    def _unreadable(self, error: OSError) -> InputError:
-        return InputError(f"Cannot read {self.name}: {error.strerror}.", "Name a file that you may read.")
+
+def unreadable(name: str, error: OSError) -> InputError:
+    """The error of a file that cannot be read."""
+    return InputError(f"Cannot read {name}: {error.strerror}.", "Name a file that you may read.")
 
 
 class CorpusSource(Source):
-    """The splits of a corpus, one after the other.
-
-    Args:
-        reader: of the corpus.
-        split: one of its splits; None reads every one that is there. Each dialogue notes which it is from.
-    """
+    """One split of a corpus, or all that are there; each dialogue notes which it is from."""
 
     def __init__(self, reader: CorpusLoader, split: str | None = None) -> None:
         self.reader = reader
@@ -201,12 +199,9 @@ class CorpusSource(Source):
 
 
 def find_source(name: str, split: str | None = None, path: Path | None = None) -> Source:
-    """What a user means by a name: `-`, a corpus or a file; an error holds the near corpora.
+    """What a user means by a name: `-`, a corpus (with `split` and `path`) or a file.
 
-    Args:
-        name: a corpus's name means the corpus, even where a file is called so: `./NAME` means that.
-        split: of a corpus.
-        path: the folder of a corpus.
+    A corpus's name means the corpus, even where a file is called so: `./NAME` means that.
     """
     if name in CORPORA:
         return CorpusSource(CORPORA.load(name)(path), split)
@@ -216,21 +211,28 @@ def find_source(name: str, split: str | None = None, path: Path | None = None) -
         )
     if name == STANDARD_INPUT:
         return LineSource(None)
-    file = Path(name)
+    return LineSource(
+        existing_file(
+            name,
+            name,
+            folder_advice="Name a file, or for train.jsonl etc.: listenwell annotate jsonl --path FOLDER",
+            otherwise="- reads standard input.",
+        )
+    )
+
+
+def existing_file(name: str, corpus: str, folder_advice: str, otherwise: str) -> Path:
+    """The file that a user named; where there is none, the error advises near corpora."""
+    file = Path(name).expanduser()
     try:
         is_there, is_folder = file.exists(), file.is_dir()
     except (OSError, ValueError):  # a name that no file can have
         is_there = is_folder = False
     if is_folder:
-        raise InputError(
-            f"{file} is a folder.",
-            "Name a file, or for train.jsonl and the like: listenwell annotate jsonl --path FOLDER",
-        )
+        raise InputError(f"{file} is a folder.", folder_advice)
     if not is_there:
-        raise InputError(
-            f"There is no file and no corpus named {name!r}.", _corpus_advice(name, "- reads standard input.")
-        )
-    return LineSource(file)
+        raise InputError(f"There is no file and no corpus named {name!r}.", _corpus_advice(corpus, otherwise))
+    return file
 
 
 def as_dialogue(item: Item) -> Dialogue:
@@ -269,12 +271,6 @@ def _can_pause(stream: IO[str] | None) -> bool:
         return stream is not None and not stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):  # no file of the system's
         return False
-
-
-def _unclosed_input() -> AbstractContextManager[IO[bytes]]:
-    if sys.stdin is None:
-        raise InputError("There is no standard input.", "Name a file, or pipe something in.")
-    return nullcontext(sys.stdin.buffer)
 
 
 def _corpus_advice(name: str, otherwise: str) -> str:

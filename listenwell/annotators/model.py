@@ -73,18 +73,15 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
     def states(
         self, tokens: torch.Tensor, types: torch.Tensor, positions: torch.Tensor, segments: torch.Tensor
     ) -> torch.Tensor:
-        """The encoder's last layer.
+        """The encoder's last layer (rows, length, width); a row holds one or several texts.
 
         Args:
-            tokens: (rows, length), several pieces in a row or one.
-            types: (rows, length), 1 for the listener's words.
-            positions: (rows, length), the place inside the piece.
-            segments: (rows, length), the piece's number in its row; 0 is padding.
-
-        Returns:
-            (rows, length, width)
+            tokens: (rows, length), as all others.
+            types: 1 for the listener's words.
+            positions: inside the text.
+            segments: the text's number in its row; 0 is padding.
         """
-        # Only inside its own piece; padding sees padding, so that no row of the mask is empty.
+        # Only inside its own text; padding sees padding, so that no row of the mask is empty.
         mask = segments[:, :, None] == segments[:, None, :]
         if self._causal:
             mask = mask & torch.ones(mask.shape[1:], dtype=torch.bool, device=mask.device).tril()
@@ -95,16 +92,12 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
         return states
 
     def pooled(self, states: torch.Tensor, owners: torch.Tensor, starts: torch.Tensor) -> torch.Tensor:
-        """One vector a piece.
+        """One vector a text: (texts, width) float32.
 
         Args:
             states: (rows, length, width).
-            owners: (rows * length,), the number of the piece each place belongs to; padding has the number
-                after the last one.
-            starts: (pieces,), the flat place of each piece's first token.
-
-        Returns:
-            (pieces, width) in float32
+            owners: (rows * length,), each position's text; padding has the number after the last one.
+            starts: (texts,), the flat index of each text's first token.
         """
         flat = states.flatten(0, 1).float()
         if self.config.pooling == "first":
@@ -116,12 +109,12 @@ class MultiTaskClassifier(torch.nn.Module):  # type: ignore[misc]
         return sums[: len(starts)] / lengths[:, None]
 
     def logits(self, pooled: torch.Tensor, head: str) -> torch.Tensor:
-        """Scores of a head's labels, without its temperature: (pieces, labels)."""
+        """Scores of a head's labels, without its temperature: (texts, labels)."""
         logits: torch.Tensor = self.heads[head](self.dropout(pooled))
         return logits
 
     def word_logits(self, states: torch.Tensor) -> torch.Tensor:
-        """How much each place shows each marked head's level: (places, marked heads)."""
+        """How much each token shows each marked head's level: (…, marked heads)."""
         if self.words is None:
             raise no_marks()
         logits: torch.Tensor = self.words(states.float())
@@ -135,11 +128,9 @@ def save_classifier(classifier: MultiTaskClassifier, folder: Path) -> None:
 
 
 def load_classifier(folder: Path, weights: Path | None = None) -> tuple[MultiTaskClassifier, Vocabulary]:
-    """Load a classifier from its checkpoint, with the adapter merged into the encoder.
+    """Load a classifier that `save_classifier` wrote, with the adapter merged into the encoder.
 
-    Args:
-        folder: a checkpoint that `save_classifier` filled.
-        weights: the encoder's own folder, where it is not the installed one.
+    `weights` is the encoder's own folder, where it is not the installed one.
     """
     saved = checkpoint.open_checkpoint(folder, KIND)
     config = build(ClassifierConfig, saved.config())

@@ -19,12 +19,7 @@ WORDS = "words"
 
 
 class OnnxClassifier:
-    """The same scores as `model.MultiTaskClassifier`. Threads may share it.
-
-    Args:
-        encoder: with the adapter merged and the heads in its graph.
-        config: what the classifier is made of.
-    """
+    """The same scores as `model.MultiTaskClassifier`, with the heads in the graph. Threads may share it."""
 
     tokens_at_once = CPU_TOKENS
 
@@ -45,13 +40,7 @@ class OnnxClassifier:
 def load_onnx_classifier(
     folder: Path, weights: Path | None = None, precision: str = "int8"
 ) -> tuple[OnnxClassifier, Vocabulary]:
-    """Load a classifier from its checkpoint.
-
-    Args:
-        folder: a checkpoint that `model.save_classifier` filled.
-        weights: the encoder's own folder, where it is not the installed one.
-        precision: "int8", or "fp32" for the same numbers as torch.
-    """
+    """Load a classifier that `model.save_classifier` wrote; "fp32" gives the same numbers as torch."""
     from listenwell.runtime.onnx.heads import PooledHeads
 
     saved = open_checkpoint(folder, KIND)

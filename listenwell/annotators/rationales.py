@@ -20,20 +20,20 @@ def shown_parts(
 def shown_spans(
     text: str, vocabulary: Vocabulary, probabilities: np.ndarray, least: float = 0.5
 ) -> tuple[tuple[int, int], ...]:
-    """First and last letters of the parts: whole words with a piece above `least`, near ones joined.
+    """First and last letters of the parts: whole words with a token above `least`, near ones joined.
 
-    People mark phrases, not words: parts with no more than GAP words between them are one.
-
-    Args:
-        text: the reply.
-        vocabulary: what cut it into pieces.
-        probabilities: (pieces,), how likely each of its first pieces shows the mechanism.
-        least: the probability above which a piece counts.
+    People mark phrases, not words: parts with no more than GAP words between them are one. `probabilities`
+    are those of the text's first tokens.
     """
     shown = np.zeros(len(text), bool)
-    for (first, end), probability in zip(vocabulary.spans(text), probabilities, strict=False):
+    for span, probability in zip(vocabulary.spans(text), probabilities, strict=False):
         if probability > least:
-            shown[_word_start(text, first) : _word_end(text, end)] = True
+            first, end = span
+            while _within_word(text, first):
+                first -= 1
+            while _within_word(text, end):
+                end += 1
+            shown[first:end] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([0], shown.astype(int), [0]))))
     parts: list[tuple[int, int]] = []
     for first, end in zip(edges[::2], edges[1::2], strict=True):
@@ -45,23 +45,14 @@ def shown_spans(
 
 
 def marked_pieces(text: str, vocabulary: Vocabulary, parts: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Which pieces of a text lie in given parts of it, which are first and last letters: (pieces,) bool."""
+    """Which tokens of a text lie in parts of it, which are first and last letters: (tokens,) bool."""
     spans = vocabulary.spans(text)
     inside = [any(begin < last and stop > first for first, last in parts) for begin, stop in spans]
     return np.array(inside, bool)
 
 
-def _word_start(text: str, index: int) -> int:
-    while 0 < index < len(text) and _in_word(text[index - 1]) and _in_word(text[index]):
-        index -= 1
-    return index
-
-
-def _word_end(text: str, index: int) -> int:
-    while 0 < index < len(text) and _in_word(text[index - 1]) and _in_word(text[index]):
-        index += 1
-    return index
-
-
-def _in_word(letter: str) -> bool:
-    return letter.isalnum() or letter in "'’"
+def _within_word(text: str, index: int) -> bool:
+    """Whether the letters on both sides of an index belong to one word."""
+    return 0 < index < len(text) and all(
+        letter.isalnum() or letter in "'’" for letter in text[index - 1 : index + 1]
+    )

@@ -146,48 +146,42 @@ def is_no_question(item: Item) -> bool:
     return bool(_NO_QUESTION.match(text)) and not _WORD_ORDER.match(text)
 
 
-SOURCES: Mapping[str, Source] = MappingProxyType(
-    {
-        source.name: source
-        for source in (
-            Source(
-                "situations", "empathetic_dialogues", ("emotion",), _situations, "the speaker's own emotion"
-            ),
-            Source(
-                "contexts",
-                "empathetic_dialogues_labels",
-                ("emotion", "response"),
-                _contexts,
-                "emotion: the speaker's own; response: another classifier's label of the reply that came",
-            ),
-            Source(
-                "intents",
-                "empathetic_intents",
-                ("intent",),
-                _texts("intent", str),
-                "emotions: the speaker's own, of situations; intents: found by n-grams",
-                faulty=is_no_question,
-            ),
-            Source(
-                "acts",
-                "empathetic_intents",
-                ("act",),
-                _texts("act", act_of),
-                "found by n-grams, easy by construction; neutral is others",
-                "lexical_",
-                is_no_question,
-            ),
-            Source(
-                "comments",
-                "goemotions",
-                ("tone", "goemotions"),
-                _comments,
-                "raters'; a tone only where all labels of a comment are of one tone, others are not asked",
-            ),
-            Source("replies", "epitome", tuple(MECHANISMS), _replies, f"raters'; split by {SPLIT_RULE}"),
-        )
-    }
+_SOURCES = (
+    Source("situations", "empathetic_dialogues", ("emotion",), _situations, "the speaker's own emotion"),
+    Source(
+        "contexts",
+        "empathetic_dialogues_labels",
+        ("emotion", "response"),
+        _contexts,
+        "emotion: the speaker's own; response: another classifier's label of the reply that came",
+    ),
+    Source(
+        "intents",
+        "empathetic_intents",
+        ("intent",),
+        _texts("intent", str),
+        "emotions: the speaker's own, of situations; intents: found by n-grams",
+        faulty=is_no_question,
+    ),
+    Source(
+        "acts",
+        "empathetic_intents",
+        ("act",),
+        _texts("act", act_of),
+        "found by n-grams, easy by construction; neutral is others",
+        "lexical_",
+        is_no_question,
+    ),
+    Source(
+        "comments",
+        "goemotions",
+        ("tone", "goemotions"),
+        _comments,
+        "raters'; a tone only where all labels of a comment are of one tone, others are not asked",
+    ),
+    Source("replies", "epitome", tuple(MECHANISMS), _replies, f"raters'; split by {SPLIT_RULE}"),
 )
+SOURCES: Mapping[str, Source] = MappingProxyType({source.name: source for source in _SOURCES})
 """By name; all have the splits train, valid and test."""
 
 
@@ -200,21 +194,17 @@ class Question:
     source: str
 
 
-QUESTIONS: Mapping[str, Question] = MappingProxyType(
-    {
-        question.name: question
-        for question in (
-            Question("situation emotion", "emotion", "situations"),
-            Question("dialogue emotion", "emotion", "contexts"),
-            Question("response intent", "response", "contexts"),
-            Question("utterance intent", "intent", "intents"),
-            Question("dialogue act", "act", "acts"),
-            Question("expressed emotion", "tone", "comments"),
-            Question("expressed emotions, 28", "goemotions", "comments"),
-            *(Question(name.replace("_", " "), name, "replies") for name in MECHANISMS),
-        )
-    }
+_QUESTIONS = (
+    Question("situation emotion", "emotion", "situations"),
+    Question("dialogue emotion", "emotion", "contexts"),
+    Question("response intent", "response", "contexts"),
+    Question("utterance intent", "intent", "intents"),
+    Question("dialogue act", "act", "acts"),
+    Question("expressed emotion", "tone", "comments"),
+    Question("expressed emotions, 28", "goemotions", "comments"),
+    *(Question(name.replace("_", " "), name, "replies") for name in MECHANISMS),
 )
+QUESTIONS: Mapping[str, Question] = MappingProxyType({question.name: question for question in _QUESTIONS})
 
 
 def questions_of(heads: Iterable[str]) -> tuple[Question, ...]:

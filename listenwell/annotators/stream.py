@@ -11,8 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -49,11 +48,11 @@ class Run(Record):
 
     def differences(self, other: "Run") -> list[str]:
         """What shapes lines and is not the same in another run, for people."""
-        named = [field.name for field in fields(self) if field.name != "replaces"]
+        mine, theirs = asdict(self), asdict(other)
         return [
-            f"{name} {_shown(getattr(self, name))}, now {_shown(getattr(other, name))}"
-            for name in named
-            if getattr(self, name) != getattr(other, name)
+            f"{name} {_shown(value)}, now {_shown(theirs[name])}"
+            for name, value in mine.items()
+            if name != "replaces" and value != theirs[name]
         ]
 
 
@@ -71,24 +70,21 @@ class Stream:
     """Lines that the output holds."""
     earlier: int = field(default=0, init=False)
     """How many of them an earlier run made."""
-    unheard: int = field(default=0, init=False)
+    without_listener: int = field(default=0, init=False)
     """Dialogues of two turns or more, none of them their listener's."""
     read: set[str] = field(default_factory=set, init=False)
     """Heads that gave a reading."""
-    prefix: float = field(default_factory=time.perf_counter, init=False)
+    started: float = field(default_factory=time.perf_counter, init=False)
 
     def write(self, out: IO[bytes], advance: Advance) -> None:
         """Write one dialogue a line, each flushed, to what cannot be gone back on: a pipe, a terminal.
 
         Where the input pauses, all that came is annotated and written first.
         """
-        dialogues = self._dialogues()
-        for dialogue in self._annotated(
-            _as_they_come(dialogues) if self.source.is_live else _windows(dialogues)
-        ):
-            out.write(dialogue.to_json().encode() + b"\n")
+        windows = _as_they_come if self.source.is_live else _windows
+        for line in self._lines(windows(self._dialogues()), advance):
+            out.write(line)
             out.flush()
-            self._count(advance)
 
     def write_file(self, growing: "GrowingFile", advance: Advance) -> None:
         """Write one dialogue a line to a file, or go on where an earlier run was stopped.
@@ -101,31 +97,22 @@ class Stream:
             rest = growing.begin(self.run(), chain(first, dialogues))
             self.lines = self.earlier = growing.kept
             self.read |= growing.read
-            self.prefix = time.perf_counter()
+            self.started = time.perf_counter()
             if self.earlier:
                 advance(self.earlier)
-            for dialogue in self._annotated(_windows(rest)):
-                growing.add(dialogue.to_json().encode() + b"\n")
-                self._count(advance)
+            for line in self._lines(_windows(rest), advance):
+                growing.add(line)
             growing.finish(is_empty=not self.lines)
 
     def run(self) -> Run:
         """What shapes the lines."""
-        heads, source = tuple(self.annotator.heads), self.source
-        return Run(
-            self.annotator.key,
-            heads,
-            self.top,
-            source.identity,
-            source.splits,
-            WINDOW,
-            __version__,
-            self.listener,
-        )
+        annotator, source = self.annotator, self.source
+        about = (self.top, source.identity, source.splits, WINDOW, __version__, self.listener)
+        return Run(annotator.key, tuple(annotator.heads), *about)
 
     def rate(self) -> float:
         """Lines made in a second of this run."""
-        return (self.lines - self.earlier) / max(time.perf_counter() - self.prefix, 1e-9)
+        return (self.lines - self.earlier) / max(time.perf_counter() - self.started, 1e-9)
 
     def _dialogues(self) -> Iterator[Dialogue]:
         """The source's dialogues with listener and annotator; those that lack a listener are counted."""
@@ -134,27 +121,23 @@ class Stream:
             notes = tuple((dict(original.notes) | {"annotator": self.annotator.key[:16]}).items())
             dialogue = replace(original, notes=notes, listener=self.listener or original.listener)
             if len(dialogue.turns) > 1 and all(turn.speaker != dialogue.listener for turn in dialogue.turns):
-                self.unheard += 1
+                self.without_listener += 1
             yield dialogue
 
-    def _annotated(self, windows: Iterable[list[Dialogue]]) -> Iterator[Dialogue]:
-        """The dialogues with readings, in order."""
+    def _lines(self, windows: Iterable[list[Dialogue]], advance: Advance) -> Iterator[bytes]:
+        """The annotated dialogues, in order; each is counted when it was written."""
         for window in windows:
             for dialogue in self.annotator.annotate_all(window, self.top):
                 self.read.update(reading.head for turn in dialogue.turns for reading in turn.readings)
-                yield dialogue
-
-    def _count(self, advance: Advance) -> None:
-        self.lines += 1
-        advance(1)
+                yield dialogue.to_json().encode() + b"\n"
+                self.lines += 1
+                advance(1)
 
 
 class GrowingFile:
-    """A JSONL file that grows beside its place and takes it once it is whole.
+    """A JSONL file that grows as FILE.part, and replaces FILE once it is whole; a link is followed.
 
-    Args:
-        file: the place; a link is followed.
-        overwrite: begin anew, and replace what is there in the end.
+    With `overwrite` it begins anew, and replaces in the end what is there.
     """
 
     def __init__(self, file: Path, overwrite: bool = False) -> None:
@@ -169,7 +152,7 @@ class GrowingFile:
         self._out: IO[bytes] | None = None
 
     def check(self) -> None:
-        """An error if the file is finished already, or cannot be one; before anything costly is done."""
+        """Raise an error if the file is finished, or cannot be one; before anything costly is done."""
         with disk_errors(self.file):
             is_folder, is_there = self.file.is_dir(), self.file.exists()
         if is_folder:
@@ -178,7 +161,7 @@ class GrowingFile:
             return
         earlier = self._earlier()
         if not self.part.exists():
-            if earlier is not None:  # killed after its last line had its place
+            if earlier is not None:  # killed after the last move
                 self.mark.unlink(missing_ok=True)
         elif earlier is not None and earlier.replaces:
             return
@@ -187,11 +170,7 @@ class GrowingFile:
         )
 
     def begin(self, run: Run, dialogues: Iterator[Dialogue]) -> Iterator[Dialogue]:
-        """Claim the file for a run; what is there already is held against the input.
-
-        Returns:
-            The dialogues that are still to be annotated.
-        """
+        """Claim the file for a run, compare it with the input, and return the dialogues still to annotate."""
         self.check()
         if run.source == str(self.part):
             raise InputError(f"{self.part} would be read and written at once.", "Name another --out.")
@@ -206,7 +185,13 @@ class GrowingFile:
                 "Move it away, or name another --out.",
             )
         if not is_fresh and not self.overwrite:
-            self._refuse_other(run)
+            if (earlier := self._earlier()) is None:
+                raise InputError(f"{self.mark} is damaged.", "Begin anew with --overwrite.")
+            if differences := earlier.differences(run):
+                raise InputError(
+                    f"{self.part} was begun under other settings: {'; '.join(differences)}.",
+                    "Give the same ones to go on, or begin anew with --overwrite.",
+                )
             return self._resume(dialogues)
         with disk_errors(self.part):
             # In this order: lines without their mark would be a stranger's.
@@ -231,7 +216,7 @@ class GrowingFile:
         return f"The same command{' without --overwrite' if self.overwrite else ''} goes on from there."
 
     def finish(self, is_empty: bool) -> None:
-        """Put the file in its place, or take everything away if nothing came of it."""
+        """Move the whole file to its name, or remove everything if it is empty."""
         assert self._out is not None
         with disk_errors(self.file):
             if is_empty:
@@ -253,21 +238,16 @@ class GrowingFile:
         """Let no second process write the same lines; one that is killed lets go."""
         try:
             import fcntl
-        except ModuleNotFoundError:  # Windows
-            return
-        try:
+
             fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise self._busy() from None
-        except OSError:  # a file system without locks
-            return
-        with suppress(FileNotFoundError):
+            # The other one may have finished between our opening and locking it.
             if os.path.samestat(os.fstat(out.fileno()), self.part.stat()):
                 return
-        raise self._busy()  # it was finished between our opening and locking it
-
-    def _busy(self) -> InputError:
-        return InputError(f"Another process is writing {self.file}.", "Wait for it, or name another --out.")
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except (ModuleNotFoundError, OSError):  # Windows, or a file system without locks
+            return
+        raise InputError(f"Another process is writing {self.file}.", "Wait for it, or name another --out.")
 
     def _earlier(self) -> Run | None:
         """The run that the lines belong to, if that can be told."""
@@ -275,16 +255,6 @@ class GrowingFile:
             return Run.from_json(self.mark.read_bytes())
         except (OSError, InputError):
             return None
-
-    def _refuse_other(self, run: Run) -> None:
-        earlier = self._earlier()
-        if earlier is None:
-            raise InputError(f"{self.mark} is damaged.", "Begin anew with --overwrite.")
-        if differences := earlier.differences(run):
-            raise InputError(
-                f"{self.part} was begun under other settings: {'; '.join(differences)}.",
-                "Give the same ones to go on, or begin anew with --overwrite.",
-            )
 
     def _resume(self, dialogues: Iterator[Dialogue]) -> Iterator[Dialogue]:
         """Keep the whole windows that are there, if they come from the same input."""
@@ -365,16 +335,12 @@ def _comes_from(written: Json, original: Json) -> bool:
 
     Both are JSON values: making dialogues of all that is there would take as long as small annotators do.
     """
-    factors = [(new.pop("factors", {}), old.pop("factors", {})) for new, old in _turns(written, original)]
-    return bool(written == original) and all(old.items() <= new.items() for new, old in factors)
-
-
-def _turns(written: Json, original: Json) -> Iterator[tuple[Json, Json]]:
-    """The turns of both in pairs, without readings."""
+    known_factors_stay = True
     for new, old in zip(written["turns"], original["turns"], strict=False):
         new.pop("readings", None)
         old.pop("readings", None)
-        yield new, old
+        known_factors_stay &= old.pop("factors", {}).items() <= new.pop("factors", {}).items()
+    return known_factors_stay and bool(written == original)
 
 
 def _shown(value: object) -> str:

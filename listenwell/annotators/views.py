@@ -5,6 +5,7 @@ CoBERT's input (PEC §4.1). One utterance alone is a dialogue of one turn, a rep
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +14,8 @@ from listenwell.dialogue import Dialogue
 from listenwell.errors import WeightsError
 from listenwell.runtime.text import Vocabulary
 
-Said = tuple[str, bool]
-"""A turn's text, and whether the listener said it."""
-View = tuple[Said, ...]
-"""What a head reads, oldest first."""
+View = tuple[tuple[str, bool], ...]
+"""What a head reads, oldest first: each turn's text, and whether it is the listener's."""
 
 
 @dataclass(frozen=True)
@@ -32,25 +31,15 @@ class Input:
         return len(self.tokens)
 
 
-@dataclass(frozen=True)
-class Marks:
-    """The special tokens that stand before a dialogue and after each of its turns."""
-
-    begin: int
-    end: int
-
-    @classmethod
-    def of(cls, vocabulary: Vocabulary) -> "Marks":
-        """BERT's marks, or ChatML's for a causal model."""
-        for begin, end in (("[CLS]", "[SEP]"), ("<|im_start|>", "<|im_end|>")):
-            try:
-                return cls(vocabulary.special(begin), vocabulary.special(end))
-            except WeightsError:
-                continue
-        raise WeightsError(
-            "The encoder's vocabulary has neither [CLS] and [SEP] nor ChatML's marks.",
-            "Use an encoder of the BERT family, such as all-MiniLM-L6-v2.",
-        )
+def marks(vocabulary: Vocabulary) -> tuple[int, int]:
+    """The tokens before a dialogue and after each of its turns: BERT's, or ChatML's for a causal model."""
+    for begin, end in (("[CLS]", "[SEP]"), ("<|im_start|>", "<|im_end|>")):
+        with suppress(WeightsError):
+            return vocabulary.special(begin), vocabulary.special(end)
+    raise WeightsError(
+        "The encoder's vocabulary has neither [CLS] and [SEP] nor ChatML's marks.",
+        "Use an encoder of the BERT family, such as all-MiniLM-L6-v2.",
+    )
 
 
 def context_view(dialogue: Dialogue, turns: int | None = None) -> View:
@@ -66,23 +55,23 @@ def encode_views(vocabulary: Vocabulary, views: Sequence[View], limit: int) -> l
     """
     texts = list(dict.fromkeys(text for view in views for text, _ in view))
     known = dict(zip(texts, vocabulary.encode_many(texts), strict=True))
-    marks = Marks.of(vocabulary)
-    return [_joined([(known[text], own) for text, own in view], marks, limit) for view in views]
+    begin, end = marks(vocabulary)
+    return [_joined([(known[text], own) for text, own in view], begin, end, limit) for view in views]
 
 
-def _joined(turns: list[tuple[list[int], bool]], marks: Marks, limit: int) -> Input:
+def _joined(turns: list[tuple[list[int], bool]], begin: int, end: int, limit: int) -> Input:
     *earlier, (latest, own) = turns
     before = [turn for turn in earlier if turn[0]]  # a text such as a zero-width space has no tokens
     room = limit - 2  # the first mark, and the one after the last turn
     latest = latest[: max(room // 2, room - sum(len(words) + 1 for words, _ in before))]
-    tokens, types = [*latest, marks.end], [own] * (len(latest) + 1)
+    tokens, types = [*latest, end], [own] * (len(latest) + 1)
     room -= len(latest)
     for words, theirs in reversed(before):
         if room < 2:  # a word and its mark
             break
         kept = words[max(0, len(words) - room + 1) :]
-        tokens, types = [*kept, marks.end, *tokens], [theirs] * (len(kept) + 1) + types
+        tokens, types = [*kept, end, *tokens], [theirs] * (len(kept) + 1) + types
         room -= len(kept) + 1
-    tokens, types = [marks.begin, *tokens], [types[0], *types]
-    end = len(tokens) - 1
-    return Input(np.array(tokens, np.int32), np.array(types, np.int8), (end - len(latest), end))
+    tokens, types = [begin, *tokens], [types[0], *types]
+    last = len(tokens) - 1
+    return Input(np.array(tokens, np.int32), np.array(types, np.int8), (last - len(latest), last))

@@ -12,10 +12,10 @@ from listenwell.cli.terminal import visible
 
 if TYPE_CHECKING:
     from listenwell.annotators.inputs import Source
-    from listenwell.annotators.stream import GrowingFile, Stream
+    from listenwell.annotators.stream import Stream
     from listenwell.progress import Advance
 
-Given = Annotated[
+SourceName = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A file, a corpus's name, or - for standard input.")
 ]
 Split = Annotated[str | None, typer.Option(help="One split of a corpus; otherwise every one that is there.")]
@@ -38,7 +38,7 @@ Model = Annotated[Path | None, typer.Option(help="Your own annotators' folder, i
 
 
 def annotate(
-    source: Given,
+    source: SourceName,
     split: Split = None,
     path: Where = None,
     out: Out = None,
@@ -60,15 +60,20 @@ def annotate(
     from listenwell.annotators.inputs import find_source
     from listenwell.annotators.stream import GrowingFile, Stream
     from listenwell.errors import InputError
+    from listenwell.files import disk_errors
 
     if listener == "":
         raise InputError("--listener names nobody.", "Leave it out, or give a name that the turns have.")
     chosen = _heads(heads)
     inputs = find_source(source, split, path)
     out = None if str(out) == "-" else out
-    growing = GrowingFile(out, overwrite) if out and not _is_special(out) else None
-    if growing:
-        growing.check()
+    growing = None
+    if out:
+        with disk_errors(out):  # a pipe or a device is written to, never replaced
+            is_special = out.exists() and not out.is_file() and not out.is_dir()
+        if not is_special:
+            growing = GrowingFile(out, overwrite)
+            growing.check()
 
     from listenwell.annotators.annotator import Annotator
 
@@ -85,7 +90,10 @@ def annotate(
             ):
                 stream.write(file, advance)
     except KeyboardInterrupt:
-        typer.echo(f"\n{_stopped(stream, growing)}", err=True)
+        kept = (
+            f" They are kept in {growing.part}. {growing.how_to_go_on()}" if growing and stream.lines else ""
+        )
+        typer.echo(f"\nStopped after {stream.lines:,} lines.{visible(kept)}", err=True)
         raise typer.Exit(130) from None
     _conclude(stream, out)
     for line in _remarks(stream, chosen or ()):
@@ -108,25 +116,12 @@ def _heads(options: list[str] | None) -> tuple[str, ...] | None:
     return names
 
 
-def _is_special(file: Path) -> bool:
-    """Whether it is there and no ordinary file (a pipe, a device): written to, never replaced."""
-    from listenwell.files import disk_errors
-
-    with disk_errors(file):
-        return file.exists() and not file.is_file() and not file.is_dir()
-
-
 def _bar(source: "Source", out: object = None) -> "AbstractContextManager[Advance]":
     from listenwell.progress import progress
 
     if getattr(out, "isatty", bool)():  # lines on the same screen are progress enough
         return nullcontext(lambda count: None)
     return progress(f"annotating {visible(source.name)}", unit="lines", rate=True)
-
-
-def _stopped(stream: "Stream", growing: "GrowingFile | None") -> str:
-    where = f" They are kept in {growing.part}. {growing.how_to_go_on()}" if growing and stream.lines else ""
-    return visible(f"Stopped after {stream.lines:,} lines.{where}")
 
 
 def _conclude(stream: "Stream", out: Path | None) -> None:
@@ -154,12 +149,10 @@ def _remarks(stream: "Stream", heads: Sequence[str]) -> Iterator[str]:
     """What a user should know of the lines: nobody listens in them, or a head had nothing to read."""
     from listenwell.annotators.heads import CONTEXT, HEADS, REPLY
 
-    if stream.unheard:
-        is_single = stream.unheard == 1
-        yield (
-            f"{stream.unheard:,} dialogue{' has' if is_single else 's have'} two or more turns, but none of "
-            f"{'its' if is_single else 'their'} listener. Say who listens: --listener NAME"
-        )
+    if count := stream.without_listener:
+        dialogues = "1 dialogue has" if count == 1 else f"{count:,} dialogues have"
+        whose = "its" if count == 1 else "their"
+        yield f"{dialogues} two or more turns, but none of {whose} listener. Say who listens: --listener NAME"
     reads = {
         CONTEXT: "turns of everyone but the listener",
         REPLY: "the listener's turns after another person's",

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from listenwell.cli.options import AsJson, PersonaLines
+from listenwell.cli.options import AsJson, OldPersonaLines, PersonaLines
 from listenwell.cli.terminal import one_line, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from listenwell.dialogue import Dialogue
-    from listenwell.retrieval.search import Found, PoolSearch
+    from listenwell.retrieval.search import PoolReply, PoolSearch
 
-Said = Annotated[
+Context = Annotated[
     list[str],
     typer.Option(
         "--context",
@@ -45,15 +45,16 @@ Unshuffled = Annotated[bool, typer.Option("--unshuffled", help="Also the test sp
 
 
 def rank(
-    context: Said,
+    context: Context,
     pool: PoolName,
-    persona_line: PersonaLines = None,
+    persona: PersonaLines = None,
     top: Top = 10,
     candidates: Candidates = 100,
     longest: Longest = 1000,
     ranker: RankerFolder = None,
     weights: Weights = None,
     as_json: AsJson = False,
+    persona_line: OldPersonaLines = None,
 ) -> None:
     """Choose the best replies from a pool of up to millions.
 
@@ -66,15 +67,15 @@ def rank(
 
     from listenwell.retrieval.pool import find_pool
 
-    dialogue = _dialogue(context, persona_line or ())
-    found_pool = find_pool(pool, longest)
+    dialogue = _dialogue(context, [*(persona or ()), *(persona_line or ())])
+    replies_to_rank = find_pool(pool, longest)
 
     from listenwell.rankers.ranker import Ranker
     from listenwell.retrieval.search import PoolSearch
 
     selector = Ranker.load(ranker, weights)
     try:
-        search = PoolSearch.open(selector, found_pool)
+        search = PoolSearch.open(selector, replies_to_rank)
     except KeyboardInterrupt:
         typer.echo("\nStopped. What is encoded is kept: the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
@@ -108,12 +109,13 @@ def _dialogue(context: "Sequence[str]", persona: "Sequence[str]") -> "Dialogue":
 
 
 def _as_json(
-    dialogue: "Dialogue", search: "PoolSearch", replies: "Sequence[Found]", seconds: float
+    dialogue: "Dialogue", search: "PoolSearch", replies: "Sequence[PoolReply]", seconds: float
 ) -> dict[str, Any]:
     """The answer for programs."""
     index = search.index
     return {
-        "replies": [reply.to_dict() for reply in replies],
+        # `place` is how earlier releases called the index.
+        "replies": [{**reply.to_dict(), "place": reply.index} for reply in replies],
         "context": dialogue.to_dict(),
         "ranker": search.selector.name,
         "pool": {
@@ -127,7 +129,7 @@ def _as_json(
     }
 
 
-def _table(replies: "Sequence[Found]") -> None:
+def _table(replies: "Sequence[PoolReply]") -> None:
     """A reply a line, as text and never as markup."""
     from rich.console import Console
     from rich.table import Table
@@ -148,8 +150,8 @@ def _remarks(search: "PoolSearch", seconds: float) -> list[str]:
     contents = search.index.contents
     left_out = sum(count for _, count in contents.skipped)
     cleaned = f"{left_out:,} left out" if left_out else "nothing left out"
-    lines = [f"{contents.count:,} replies in {search.index.name}, {cleaned}; searched in {seconds:.3f} s."]
-    return [*lines, *(f"  {remark}" for remark in contents.remarks), *search.notices]
+    figures = f"{contents.count:,} replies in {search.index.name}, {cleaned}; searched in {seconds:.3f} s."
+    return [figures, *(f"  {remark}" for remark in contents.remarks), *search.notices]
 
 
 def score_pools(

@@ -257,7 +257,7 @@ def _rationales(
     column = classifier.config.marked.index(head)
     for index, item in enumerate(labelled):
         if parts := item.words.get(head):
-            marked = outputs.words(index)[:, column] > 0.5
+            marked = outputs.words[index][:, column] > 0.5
             truth = marked_pieces(item.view[-1][0], vocabulary, parts)[: len(marked)]
             both += int((marked & truth).sum())
             predicted, true = predicted + int(marked.sum()), true + int(truth.sum())

@@ -50,31 +50,18 @@ class States:
         """The same in full precision."""
         return States(self.words, self.values.float())
 
-    def take(self, rows: torch.Tensor) -> "States":
-        """The rows of these numbers."""
-        return States(self.words[rows], self.values[rows])
-
-    def cut(self, length: int) -> "States":
-        """The first places of every row."""
-        return States(self.words[:, :length], self.values[:, :length])
-
     def pooled(self) -> "States":
-        """Each text as one place, the mean of its words; a text without words stays without."""
+        """Each text as one position, the mean of its words; a text without words stays without."""
         vectors = masked_mean(self.values, self.mask)[:, None]
         has = self.mask.any(dim=1, keepdim=True).long()
         return States(Words(has, has, has), vectors)
 
-    def __getitem__(self, rows: slice) -> "States":
+    def __getitem__(self, rows: "slice | torch.Tensor | tuple[slice, slice]") -> "States":
         return States(self.words[rows], self.values[rows])
 
 
 class RankingModel(torch.nn.Module):  # type: ignore[misc]
-    """A backbone that makes states of words, and a way to match them.
-
-    Args:
-        config: what it is made of.
-        backbone: called with Words, gives values (rows, length, width); has `width`.
-    """
+    """A backbone, which turns Words into values (rows, length, width), and a way to match them."""
 
     gives_vectors = False
     """Whether `vectors` and `queries` are trained: then replies can be searched by inner product."""
@@ -100,18 +87,12 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         return replies
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
-        """Scores of every reply for every context: (contexts, replies).
-
-        Args:
-            context: a row each.
-            persona: of who replies, as many rows as contexts; None where nobody has one.
-            replies: a row each.
-        """
+        """Scores of every reply for every context: (contexts, replies); `persona` has a row per context."""
         raise NotImplementedError
 
     def scores(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """The same as `match`, quicker where texts differ in length."""
-        from listenwell.rankers.blocks import match_in_blocks
+        from listenwell.rankers.inference import match_in_blocks
 
         return match_in_blocks(self, context, persona, replies)
 
@@ -126,9 +107,7 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         """Cross-entropy of each context's own reply among all that are allowed: (contexts,) (PEC's eq. 7).
 
         Args:
-            context: a row each.
-            persona: as in `match`.
-            replies: the n-th is the n-th context's own.
+            context, persona, replies: as in `match`; the n-th reply is the n-th context's own.
             allowed: (contexts, replies) bool; false where another reply has the very same words.
             scale: what scores are multiplied by before the softmax.
         """
@@ -147,7 +126,7 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         has = persona.mask.any(dim=1, keepdim=True)
         return torch.where(has, (vector + known) / 2, vector)
 
-    # What `scorer.Scores` needs: arrays in, arrays out.
+    # As in `onnx_ranker.OnnxRanker`: arrays in, arrays out.
     def score_texts(
         self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
     ) -> np.ndarray:
@@ -160,15 +139,18 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
     ) -> np.ndarray:
         """(replies, width) float32"""
-        from listenwell.rankers.inference import reply_vectors
+        from listenwell.rankers.inference import states_of
 
-        return reply_vectors(self, replies, advance)
+        with torch.inference_mode():
+            return np.asarray(self.vectors(states_of(self, replies, advance)).float().cpu().numpy())
 
     def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
         """(contexts, width) float32"""
-        from listenwell.rankers.inference import context_vectors
+        from listenwell.rankers.inference import states_of
 
-        return context_vectors(self, contexts, personas)
+        with torch.inference_mode():
+            persona = states_of(self, personas) if any(map(len, personas)) else None
+            return np.asarray(self.queries(states_of(self, contexts), persona).float().cpu().numpy())
 
 
 def choice_losses(scores: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
@@ -178,34 +160,19 @@ def choice_losses(scores: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
 
 
 def masked_softmax(scores: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Softmax over the last dimension among true places; all zeros where there is none.
-
-    Args:
-        scores: (…, n).
-        mask: bool, broadcast to `scores`.
-    """
+    """Softmax over the last dimension of `scores` where the mask is true; zeros where it never is."""
     shut = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return shut.softmax(dim=-1) * mask  # the product: a row without true places would be uniform
 
 
 def masked_mean(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Mean over the next-to-last dimension of true places; zeros where there is none.
-
-    Args:
-        values: (…, n, width).
-        mask: (…, n) bool, broadcast.
-    """
+    """Mean of values (…, n, width) over n where the mask (…, n) is true; zeros where it never is."""
     weights = mask.unsqueeze(-1).to(values.dtype)
     return (values * weights).sum(dim=-2) / weights.sum(dim=-2).clamp(min=1)
 
 
 def masked_max(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Maximum over the next-to-last dimension of true places; zeros where there is none.
-
-    Args:
-        values: (…, n, width).
-        mask: (…, n) bool, broadcast.
-    """
+    """Maximum of values (…, n, width) over n where the mask (…, n) is true; zeros where it never is."""
     shut = values.masked_fill(~mask.unsqueeze(-1), torch.finfo(values.dtype).min)
     largest = shut.max(dim=-2).values  # amax would divide its gradient among equals, in many passes
     return cast(torch.Tensor, largest * mask.any(dim=-1, keepdim=True))

@@ -22,9 +22,10 @@ class CoBERT(RankingModel):
     def __init__(self, config: RankerConfig, backbone: Any) -> None:  # noqa: ANN401
         super().__init__(config, backbone)
         weights = [[FIRST_WEIGHTS[part] for part in PARTS] for _ in ("context", "persona")]
-        self.weights = torch.nn.Parameter(torch.tensor(weights)) if config.cobert.weighted else None
-        self.sharpness = (
-            torch.nn.Parameter(torch.tensor(self.width**-0.5)) if config.cobert.weighted else None
+        sharpness = self.width**-0.5
+        self.weights, self.sharpness = (
+            torch.nn.Parameter(torch.tensor(values)) if config.cobert.weighted else None
+            for values in (weights, sharpness)
         )
 
     @property
@@ -60,9 +61,9 @@ class CoBERT(RankingModel):
             order = _alike_together(vectors.detach(), order, most)
         for part in _rows(len(context), most):
             rows = order[part]
-            theirs = persona.take(rows) if persona is not None else None
+            theirs = persona[rows] if persona is not None else None
             among = allowed[rows][:, rows]
-            own.append(super().losses(context.take(rows), theirs, replies.take(rows), among, scale))
+            own.append(super().losses(context[rows], theirs, replies[rows], among, scale))
         cosines = FIRST_SCALE * self.queries(context, persona) @ vectors.T
         return (1 - share) * torch.cat(own)[order.argsort()] + share * choice_losses(cosines, allowed)
 
@@ -79,11 +80,9 @@ class CoBERT(RankingModel):
         products = self._products(text, replies)
         if not products:
             return text.values.new_zeros(len(text), len(replies))
-        if weights is None:
-            return torch.stack(list(products.values())).sum(dim=0)
-        return torch.stack([weights[PARTS.index(part)] * value for part, value in products.items()]).sum(
-            dim=0
-        )
+        if weights is not None:
+            products = {part: weights[PARTS.index(part)] * value for part, value in products.items()}
+        return torch.stack(list(products.values())).sum(dim=0)
 
     def _products(self, text: States, replies: States) -> dict[str, torch.Tensor]:
         """The inner product of each part of the two concatenations, by its name: (texts, replies) each.
@@ -123,9 +122,8 @@ class CoBERT(RankingModel):
         if not hops:
             return {}
         counts_x, counts_y = (part.mask.sum(dim=1).clamp(min=1) for part in (text, replies))
-        over_reply = (to_reply * text.mask[:, :, None, None]).sum(dim=1) / counts_x[
-            :, None, None
-        ]  # (x, y, n)
+        sums = (to_reply * text.mask[:, :, None, None]).sum(dim=1)
+        over_reply = sums / counts_x[:, None, None]  # (x, y, n)
         over_text = (to_text * replies.mask).sum(dim=3) / counts_y  # (x, m, y)
         products = {}
         for hop in range(2, max(hops) + 1):

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from listenwell.errors import InputError, unknown_name
 from listenwell.rankers import RANKERS
+from listenwell.recipe import check_one_of
 from listenwell.serialization import Record, also_read_as
 
 KIND = "ranker"
@@ -53,15 +54,12 @@ class CobertSettings(Record):
     a learned sharpness of the attention, which begins at 1/√d as in a Transformer."""
     vectors: float = 0.0
     """A bi-encoder's share of the loss, on the same states; above 0 it also gives vectors for large pools."""
-
     among: int = 0
     """With vectors: co-attention chooses among so many replies of a batch at a time, which is where its work
     is, while vectors choose among all; a last one that would be alone joins those before. 0 lets both choose
     among all."""
-
     alike: bool = False
     """With among: those that stand together are alike, by their vectors; otherwise they are drawn."""
-
     joint: bool = field(default=False, metadata=also_read_as("together"))
     """Of hop 0: compare the reply with the average of context and persona, as the bi-encoder does, which
     leaves it to the encoder how much of a persona counts; otherwise with each of them, and add both up."""
@@ -77,8 +75,7 @@ class CobertSettings(Record):
             raise InputError("cobert.joint is of hop 0.", "Add 0 to cobert.hops, or leave joint out.")
         if not self.hops or not set(self.hops) <= set(HOPS):
             raise InputError(f"cobert.hops is {list(self.hops)}.", "Give some of 0, 1, 2 and 3.")
-        if self.pooling not in POOLINGS:
-            raise InputError(f"cobert.pooling is {self.pooling!r}.", f"Give one of: {', '.join(POOLINGS)}.")
+        check_one_of("cobert.pooling", self.pooling, POOLINGS)
         if not 0 <= self.vectors < 1:
             raise InputError(f"cobert.vectors is {self.vectors}.", "Give a share from 0 to below 1.")
 
@@ -145,12 +142,7 @@ class RankerConfig(Record):
             _at_least(f"ranker.{name}", getattr(self, name), 8)
 
     def check_room(self, positions: int, joint: bool = False) -> None:
-        """An error if an encoder has fewer positions than the ranker's texts have tokens.
-
-        Args:
-            positions: how many tokens the encoder reads at most.
-            joint: whether it reads persona, context and reply one after the other.
-        """
+        """Raise an error if an encoder reads fewer tokens than each text has, or if joint all together."""
         lengths = (self.persona_tokens, self.context_tokens, self.reply_tokens)
         if (longest := sum(lengths) if joint else max(lengths)) > positions:
             raise InputError(

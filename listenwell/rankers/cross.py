@@ -28,32 +28,13 @@ class CrossEncoder(RankingModel):
         """(contexts, replies)"""
         rows = torch.arange(len(context), device=context.words.tokens.device).repeat_interleave(len(replies))
         columns = torch.arange(len(replies), device=rows.device).repeat(len(context))
-        return self.score_pairs(context, persona, replies, rows, columns).view(len(context), len(replies))
-
-    def score_pairs(
-        self,
-        context: States,
-        persona: States | None,
-        replies: States,
-        rows: torch.Tensor,
-        columns: torch.Tensor,
-    ) -> torch.Tensor:
-        """The scores of some pairs only: (pairs,).
-
-        Args:
-            context: a row each.
-            persona: as in `match`.
-            replies: a row each.
-            rows: the number of each pair's context.
-            columns: the number of each pair's reply.
-        """
         texts = context.words if persona is None else joined(persona.words, context.words)
         lengths = texts.mask.sum(dim=1)[rows] + replies.mask.sum(dim=1)[columns]
         # Pairs of like length are read together, so that little is padded.
         order = lengths.argsort(stable=True)
         chunks = order.chunk(GPU_CHUNKS if order.is_cuda else CPU_CHUNKS)
         scores = [self._read(texts, replies.words, rows[some], columns[some]) for some in chunks]
-        return torch.cat(scores)[order.argsort()]
+        return torch.cat(scores)[order.argsort()].view(len(context), len(replies))
 
     def scores(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """The same as `match`, which sees to the lengths itself."""

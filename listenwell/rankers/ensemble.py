@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from listenwell.checkpoint import MANIFEST, Checkpoint, find_checkpoint, open_checkpoint
+from listenwell.checkpoint import MANIFEST, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
 from listenwell.rankers import GENERATOR_SCORERS
@@ -64,31 +64,24 @@ def load_scorer(
     """
     saved = open_checkpoint(find_checkpoint(folder))
     if saved.kind == KIND:
-        return _load_ensemble(saved, weights, engine, precision)
+        config = build(EnsembleConfig, saved.config())
+        # Only what the checkpoint lists is a member: a name never leads out of its folder.
+        folders = [saved.path(f"{name}/{MANIFEST}").parent for name, _ in config.members]
+        members = [load_scorer(member, weights, engine, precision) for member in folders]
+        return Ensemble(members, [weight for _, weight in config.members])
     if saved.kind in GENERATOR_SCORERS:
         likelihood: Scorer = GENERATOR_SCORERS.load(saved.kind).load(saved.folder)  # type: ignore[attr-defined]
         return likelihood
     return RankerScorer.load(saved.folder, weights, engine, precision)
 
 
-def _load_ensemble(saved: Checkpoint, weights: Path | None, engine: str, precision: str) -> Ensemble:
-    config = build(EnsembleConfig, saved.config())
-    # Only what the checkpoint lists is a member: a name never leads out of its folder.
-    folders = [saved.path(f"{name}/{MANIFEST}").parent for name, _ in config.members]
-    members = [load_scorer(folder, weights, engine, precision) for folder in folders]
-    return Ensemble(members, [weight for _, weight in config.members])
-
-
 def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 50) -> np.ndarray:
-    """Weights under which the true replies are likeliest, by Newton's method.
+    """Weights (scorers,) under which the true replies are likeliest, by Newton's method.
 
     Args:
         scores: for each scorer (contexts, candidates), the true reply in column 0.
         ridge: a small pull towards zero on standardized scores, so that scorers that agree share it.
         most: steps.
-
-    Returns:
-        (scorers,) for the scores as they are.
     """
     scaled = np.stack([np.asarray(part, np.float64) for part in scores])  # (scorers, contexts, candidates)
     scaled = scaled - scaled.mean(axis=2, keepdims=True)  # a softmax does not see what is added to all

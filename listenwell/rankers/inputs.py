@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.annotators.fasttext import FastTextClassifier
-from listenwell.annotators.views import Marks, View, context_view, encode_views
+from listenwell.annotators.views import View, context_view, encode_views, marks
 from listenwell.dialogue import Dialogue
 from listenwell.rankers.config import RankerConfig
 from listenwell.runtime.text import Vocabulary
@@ -37,17 +37,13 @@ NOTHING = Text(np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(0, np.int16
 
 
 class Inputs:
-    """Makes texts for one ranker.
-
-    Args:
-        vocabulary: its base model's.
-        config: what it reads.
-    """
+    """Makes texts for one ranker, with its base model's vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary, config: RankerConfig) -> None:
         self._vocabulary, self._config = vocabulary, config
-        self._end = Marks.of(vocabulary).end
-        self._classifier = _classifier(config.prepend)
+        self._end = marks(vocabulary)[1]
+        label_folder = None if config.prepend == SHIPPED else Path(config.prepend)
+        self._classifier = FastTextClassifier.load(label_folder) if config.prepend else None
         labels = vocabulary.encode_many(self._classifier.config.labels) if self._classifier else []
         # Room for the longest of all labels: what is cut off a text must not hang on its neighbours'.
         self._label_room = max(map(len, labels), default=0)
@@ -104,6 +100,16 @@ def stacked(texts: Sequence[Text]) -> dict[str, np.ndarray]:
     return arrays
 
 
+def distinct_texts(texts: Sequence[Text]) -> tuple[list[Text], list[int]]:
+    """The different texts, and for each text the index of its equal among them."""
+    distinct: dict[bytes, Text] = {}
+    keys = [text.tokens.tobytes() + text.types.tobytes() for text in texts]
+    for key, text in zip(keys, texts, strict=True):
+        distinct.setdefault(key, text)
+    index_of = {key: index for index, key in enumerate(distinct)}
+    return list(distinct.values()), [index_of[key] for key in keys]
+
+
 def _sentences(dialogue: Dialogue, count: int) -> View:
     persona = dialogue.persona_of(dialogue.listener)
     lines = persona.lines if persona else ()
@@ -113,9 +119,3 @@ def _sentences(dialogue: Dialogue, count: int) -> View:
         chosen = np.random.default_rng(list(key)).permutation(len(lines))[:count]
         lines = tuple(lines[index] for index in chosen)
     return tuple((line, True) for line in lines)
-
-
-def _classifier(prepend: str) -> FastTextClassifier | None:
-    if not prepend:
-        return None
-    return FastTextClassifier.load(None if prepend == SHIPPED else Path(prepend))

@@ -27,10 +27,7 @@ REPLY_TOKENS = 1024
 class Matching:
     """Scores replies for contexts and personas. Threads may share it.
 
-    Args:
-        settings: which parts are compared.
-        weights: `weights` and `sharpness`, where the settings have learned ones.
-        width: of the states.
+    `weights` holds `weights` and `sharpness` where the settings have learned ones.
     """
 
     def __init__(self, settings: CobertSettings, weights: Arrays, width: int) -> None:
@@ -48,12 +45,9 @@ class Matching:
     def scores(
         self, contexts: Sequence[np.ndarray], personas: Sequence[np.ndarray], replies: Sequence[np.ndarray]
     ) -> np.ndarray:
-        """(contexts, replies) float32, without the joint part.
+        """(contexts, replies) float32 from the states of each text, without the joint part.
 
-        Args:
-            contexts: states of each.
-            personas: one for each context; (0, width) without one.
-            replies: states of each.
+        A context without a persona has a persona of shape (0, width).
         """
         scores = np.zeros((len(contexts), len(replies)), np.float32)
         if self._session is None:

@@ -10,7 +10,7 @@ import numpy as np
 from listenwell.checkpoint import open_checkpoint
 from listenwell.errors import CheckpointError
 from listenwell.rankers.config import HEADS, INNER, KIND, LAYERS, PARTS, PRECISION, WIDTH, RankerConfig
-from listenwell.rankers.inputs import Inputs, Text
+from listenwell.rankers.inputs import Inputs, Text, distinct_texts
 from listenwell.rankers.onnx_cobert import Matching
 from listenwell.runtime.onnx.checkpoint_encoder import (
     Arrays,
@@ -38,7 +38,7 @@ CONFIGS = {
     },
     "words": {"model_type": "words", "max_position_embeddings": 2**31 - 1},  # as wide as its base model's
 }
-"""The config.json of backbones that are not a base model, as `backbones.make_backbone` makes them."""
+"""The config.json of backbones that are not a base model, as `model.make_backbone` makes them."""
 _SCORE = "score"
 
 Advance = Callable[[int], None]
@@ -47,10 +47,7 @@ Advance = Callable[[int], None]
 class OnnxRanker(ABC):
     """The same scores as the ranker of `rankers.RANKERS` with torch. Threads may share it.
 
-    Args:
-        config: what it is made of.
-        encoder: the backbone, with pooling in its graph.
-        weights: the ranker's own, by the names of a checkpoint.
+    `encoder` is the backbone with pooling in its graph, `weights` are the ranker's own.
     """
 
     gives_vectors = False
@@ -78,13 +75,13 @@ class OnnxRanker(ABC):
     ) -> np.ndarray:
         """Score every reply for every context: (contexts, replies) float32."""
 
-    @abstractmethod
     def reply_vectors(self, replies: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
         """(replies, width) float32; their inner products with `context_vectors` are first scores."""
+        raise _no_vectors()
 
-    @abstractmethod
     def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
         """(contexts, width) float32"""
+        raise _no_vectors()
 
 
 class OnnxBiEncoder(OnnxRanker):
@@ -97,15 +94,10 @@ class OnnxBiEncoder(OnnxRanker):
         """The scale of cosines."""
         return {"scale": ()} if config.bi.cosine else {}
 
-    @property
-    def normalized(self) -> bool:
-        """Whether vectors have length 1."""
-        return self.config.bi.cosine
-
-    @property
-    def scale(self) -> float:
-        """What context vectors are multiplied by."""
-        return float(np.exp(self.weights["scale"])) if self.config.bi.cosine else 1.0
+    def __init__(self, config: RankerConfig, encoder: "OnnxEncoder", weights: Arrays) -> None:
+        super().__init__(config, encoder, weights)
+        self._normalized = config.bi.cosine
+        self._scale = np.float32(np.exp(weights["scale"]) if config.bi.cosine else 1.0)
 
     def score_texts(
         self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
@@ -126,43 +118,31 @@ class OnnxBiEncoder(OnnxRanker):
 
     def _means(self, texts: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
         """The mean of each text's states, zeros for an empty text: (texts, width)."""
-        distinct, numbers = _distinct(texts)
+        distinct, numbers = distinct_texts(texts)
         means = self.encoder.pooled(distinct, advance=advance)
         if advance:
             advance(len(texts) - sum(1 for text in distinct if len(text)))
         return np.asarray(means[numbers])
 
     def _vectors(self, means: np.ndarray) -> np.ndarray:
-        return normalize(means) if self.normalized else means
+        return normalize(means) if self._normalized else means
 
     def _queries(self, context: np.ndarray, persona: np.ndarray, personas: Sequence[Text]) -> np.ndarray:
         """The average of context and persona (PEC §5.1's Tri-encoder); the context alone without one."""
         has_persona = np.array([len(text) > 0 for text in personas], bool)[:, None]
-        vectors = self._vectors(np.where(has_persona, (context + persona) / 2, context))
-        return np.asarray(vectors * np.float32(self.scale))
+        return np.asarray(
+            self._vectors(np.where(has_persona, (context + persona) / 2, context)) * self._scale
+        )
 
 
 class OnnxCoBERT(OnnxBiEncoder):
     """`cobert.CoBERT`: co-attention between context and reply, persona and reply (PEC §4)."""
 
     def __init__(self, config: RankerConfig, encoder: "OnnxEncoder", weights: Arrays) -> None:
-        super().__init__(config, encoder, weights)
+        OnnxRanker.__init__(self, config, encoder, weights)
+        self._normalized, self._scale = True, np.float32(1)  # its own scores are weighted instead
+        self.gives_vectors = config.cobert.vectors > 0
         self._matching = Matching(config.cobert, weights, encoder.width)
-
-    @property
-    def normalized(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def scale(self) -> float:
-        """1: its own scores are weighted instead."""
-        return 1.0
-
-    @property
-    def gives_vectors(self) -> bool:  # type: ignore[override]
-        """Whether a bi-encoder's loss was part of its training."""
-        return self.config.cobert.vectors > 0
 
     @classmethod
     def shapes(cls, config: RankerConfig, width: int) -> dict[str, tuple[int, ...]]:
@@ -188,7 +168,7 @@ class OnnxCoBERT(OnnxBiEncoder):
         from listenwell.runtime.onnx.encoder import STATES
         from listenwell.runtime.onnx.heads import POOLED
 
-        distinct, numbers = _distinct(texts)
+        distinct, numbers = distinct_texts(texts)
         filled = [index for index, text in enumerate(distinct) if len(text)]
         states = [np.zeros((0, self.encoder.width), np.float32)] * len(distinct)
         means = np.zeros((len(distinct), self.encoder.width), np.float32)
@@ -226,14 +206,6 @@ class OnnxCrossEncoder(OnnxRanker):
         shape = len(contexts), len(replies)
         return self.encoder.pooled(pairs, _SCORE).reshape(shape) if pairs else np.zeros(shape, np.float32)
 
-    def reply_vectors(self, replies: Sequence[Text], advance: Advance | None = None) -> np.ndarray:
-        """Not possible: a reply is encoded together with its context."""
-        raise _no_vectors()
-
-    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
-        """Not possible either."""
-        raise _no_vectors()
-
 
 ONNX_RANKERS: dict[str, type[OnnxRanker]] = {
     "bi": OnnxBiEncoder,
@@ -244,12 +216,7 @@ ONNX_RANKERS: dict[str, type[OnnxRanker]] = {
 
 
 def runs_on_onnx_ranker(config: RankerConfig, weights: Path | None = None) -> bool:
-    """Whether a ranker runs without torch.
-
-    Args:
-        config: what it is made of.
-        weights: the base model's own folder, where it is not the installed one.
-    """
+    """Whether a ranker runs without torch; `weights` is the base model's folder if not the installed one."""
     if config.model not in ONNX_RANKERS:
         return False
     return config.backbone != "pretrained" or runs_on_onnx(base_folder(config.base, weights))
@@ -258,12 +225,9 @@ def runs_on_onnx_ranker(config: RankerConfig, weights: Path | None = None) -> bo
 def load_onnx_ranker(
     folder: Path, weights: Path | None = None, precision: str = PRECISION
 ) -> tuple[OnnxRanker, Inputs]:
-    """Load a ranker from its checkpoint, and what makes its inputs.
+    """Load a ranker that `model.save_ranker` wrote, and its inputs; `weights` is the base model's folder.
 
-    Args:
-        folder: a checkpoint that `model.save_ranker` filled.
-        weights: the base model's own folder, where it is not the installed one.
-        precision: "fp32" for the same numbers as torch, or "int8", which is smaller.
+    "fp32" gives the same numbers as torch, "int8" is smaller.
     """
     saved = open_checkpoint(folder, KIND)
     config = build(RankerConfig, saved.config())
@@ -276,20 +240,6 @@ def load_onnx_ranker(
     encoder.check_shapes(ranker.shapes(config, encoder.width))
     loaded = encoder.load(precision, ranker.heads(encoder))
     return ranker(config, loaded, encoder.own), Inputs(Vocabulary.from_folder(base), config)
-
-
-def _distinct(texts: Sequence[Text]) -> tuple[list[Text], list[int]]:
-    """The different texts, and for each text the index of its equal among them."""
-    index_of: dict[bytes, int] = {}
-    distinct: list[Text] = []
-    numbers = []
-    for text in texts:
-        key = text.tokens.tobytes() + text.types.tobytes()
-        if key not in index_of:
-            index_of[key] = len(distinct)
-            distinct.append(text)
-        numbers.append(index_of[key])
-    return distinct, numbers
 
 
 def joined(first: Text, second: Text) -> Text:

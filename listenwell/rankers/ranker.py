@@ -18,8 +18,6 @@ from listenwell.rankers.scorer import RankerScorer, Scorer
 from listenwell.runtime.engines import AUTO
 
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "ranker"
-READER = SHIPPED.parent / "reader"
-"""The pairwise cross-encoder that scores a generator's candidates."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +62,8 @@ class Ranker:
         folder = SHIPPED if name_or_folder is None else Path(name_or_folder)
         return cls(load_scorer(folder, weights, engine, precision))
 
-    @classmethod
-    def load(
-        cls,
-        folder: Path | None = None,
-        weights: Path | None = None,
-        engine: str = AUTO,
-        precision: str = PRECISION,
-    ) -> "Ranker":
-        """The former name of `from_pretrained`."""
-        return cls.from_pretrained(folder, weights, engine, precision)
+    load = from_pretrained
+    """The former name of `from_pretrained`."""
 
     @property
     def width(self) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -12,67 +12,32 @@ from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
 from listenwell.files import hash_files
 from listenwell.rankers.config import KIND, PRECISION, RankerConfig
-from listenwell.rankers.inputs import Inputs, Text
-from listenwell.rankers.onnx_ranker import load_onnx_ranker, runs_on_onnx_ranker
+from listenwell.rankers.inputs import Inputs
+from listenwell.rankers.onnx_ranker import OnnxRanker, load_onnx_ranker, runs_on_onnx_ranker
 from listenwell.runtime.engines import ONNX, TORCH, choose_engine
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.serialization import build
 
+if TYPE_CHECKING:
+    from listenwell.rankers.base import RankingModel
+
 
 class Scorer(Protocol):
-    """Whoever can say how well replies fit."""
+    """Scores replies: a ranker, an ensemble or a generator."""
 
     name: str
     key: str
-    """sha256 over what shapes the scores, also the engine where it is not torch. Not where they are made:
-    those of a GPU and of a CPU differ by rounding only, and share a key."""
+    """sha256 over weights, settings and the engine where it is not torch; a GPU and a CPU share a key."""
 
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """Every reply for every context: (contexts, replies) float32, the higher the better."""
         ...
 
 
-class Scores(Protocol):
-    """A ranker on some engine: `base.RankingModel` on torch, `onnx_ranker.OnnxRanker` on onnxruntime."""
-
-    @property
-    def gives_vectors(self) -> bool:
-        """Whether replies can be searched by inner product."""
-        ...
-
-    @property
-    def vector_width(self) -> int:
-        """Of the vectors."""
-        ...
-
-    def score_texts(
-        self, contexts: Sequence[Text], personas: Sequence[Text], replies: Sequence[Text]
-    ) -> np.ndarray:
-        """Every reply for every context: (contexts, replies) float32."""
-        ...
-
-    def reply_vectors(
-        self, replies: Sequence[Text], advance: Callable[[int], None] | None = None
-    ) -> np.ndarray:
-        """(replies, width) float32"""
-        ...
-
-    def context_vectors(self, contexts: Sequence[Text], personas: Sequence[Text]) -> np.ndarray:
-        """(contexts, width) float32"""
-        ...
-
-
 class RankerScorer:
-    """One ranker of `rankers.RANKERS`.
+    """One trained ranker of `rankers.RANKERS`, with its inputs; `key` names its weights and settings."""
 
-    Args:
-        ranker: trained, in eval mode.
-        inputs: makes its tokens.
-        name: how results call it.
-        key: names its weights and settings.
-    """
-
-    def __init__(self, ranker: Scores, inputs: Inputs, name: str, key: str) -> None:
+    def __init__(self, ranker: "RankingModel | OnnxRanker", inputs: Inputs, name: str, key: str) -> None:
         self.ranker, self.inputs, self.name, self.key = ranker, inputs, name, key
 
     @classmethod
@@ -94,12 +59,17 @@ class RankerScorer:
             encoder = find_weights(config.base, weights)
             key = sha256(f"{key} {hash_files(encoder / name for name in HUB_FILES)}".encode()).hexdigest()
         fits = engine != TORCH and runs_on_onnx_ranker(config, weights)
-        ranker: Scores
+        ranker: RankingModel | OnnxRanker
         if choose_engine(engine, f"The ranker {config.model}", fits) == ONNX:
             ranker, inputs = load_onnx_ranker(folder, weights, precision)
             key = sha256(f"{key} {ONNX} {precision}".encode()).hexdigest()
         else:
-            ranker, inputs = _with_torch(folder, weights)
+            import torch
+
+            from listenwell.rankers.model import load_ranker
+
+            ranker, inputs = load_ranker(folder, weights)
+            ranker = ranker.cuda() if torch.cuda.is_available() else ranker
         return cls(ranker, inputs, config.model, key)
 
     @property
@@ -137,15 +107,6 @@ class RankerScorer:
                 f"The ranker {self.name} gives no vectors for large pools.",
                 "Use a bi-encoder, or CoBERT trained with cobert.vectors.",
             )
-
-
-def _with_torch(folder: Path, weights: Path | None) -> tuple[Scores, Inputs]:
-    import torch
-
-    from listenwell.rankers.model import load_ranker
-
-    ranker, inputs = load_ranker(folder, weights)
-    return (ranker.cuda() if torch.cuda.is_available() else ranker), inputs
 
 
 def checkpoint_key(folder: Path) -> str:

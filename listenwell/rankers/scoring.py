@@ -72,10 +72,8 @@ class Pools:
 def pool_scores(scorer: Scorer, pools_of_split: Pools, folder: Path) -> np.ndarray:
     """Scores of every block: (blocks, contexts, replies) float32, the true replies on the diagonals.
 
-    Args:
-        scorer: of an ensemble, each member's scores are computed and kept.
-        pools_of_split: which blocks.
-        folder: where scores are kept, by a key of scorer and data; a stopped run continues from there.
+    They are kept in `folder` by a key of scorer and data, each member's of an ensemble; a stopped run
+    continues from there.
     """
     if isinstance(scorer, Ensemble):
         parts = [pool_scores(member, pools_of_split, folder) for member in scorer.scorers]
@@ -118,8 +116,8 @@ def _block(scorer: Scorer, block: Sequence[Example], file: Path) -> np.ndarray:
         except _DAMAGE:
             pass
         print(f"listenwell: {file} is damaged. It is made again.", file=sys.stderr)
-    found = scorer.score([item.context for item in block], [item.reply.text for item in block])
-    scores: np.ndarray = found.astype(np.float32)
+    scores = scorer.score([item.context for item in block], [item.reply.text for item in block])
+    scores = scores.astype(np.float32)
     with written_whole(file) as out:
         np.save(out, scores, allow_pickle=False)
     return scores

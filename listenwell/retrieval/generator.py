@@ -9,7 +9,7 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Capabilities, Generator
 from listenwell.pipeline import GeneratorOutput, OnText
 from listenwell.retrieval.pool import LONGEST, find_pool
-from listenwell.retrieval.search import CANDIDATES, Found, PoolSearch
+from listenwell.retrieval.search import CANDIDATES, PoolSearch
 from listenwell.serialization import also_read_as
 
 FIRST, FULL = "first stage", "ranker"
@@ -78,8 +78,7 @@ class Retrieval(Generator):
         fresh = sorted(results, key=lambda reply: reply.text in turns)[: self.config.candidates]
         if on_text:
             on_text(fresh[0].text)
-        return GeneratorOutput(tuple(map(_candidate, fresh)), self.search.notices)
-
-
-def _candidate(result: Found) -> Candidate:
-    return Candidate(result.text, scores={FIRST: result.first_score, FULL: result.score})
+        candidates = tuple(
+            Candidate(reply.text, scores={FIRST: reply.first_score, FULL: reply.score}) for reply in fresh
+        )
+        return GeneratorOutput(candidates, self.search.notices)

@@ -17,50 +17,27 @@ import os
 import shutil
 import zlib
 from array import array
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, overload
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from listenwell.dialogue import Dialogue
 from listenwell.errors import InputError
 from listenwell.files import cache_folder, disk_errors, one_at_a_time, written_whole
-from listenwell.progress import Advance, progress
+from listenwell.progress import progress
 from listenwell.retrieval.pool import Pool
 from listenwell.serialization import Record
+
+if TYPE_CHECKING:
+    from listenwell.rankers.ranker import Ranker
 
 PART = 2048
 """Rows that are made and written at a time: what a kill can cost."""
 FORMAT = 1
 """Of the files in a pool's folder."""
 BLOCK = 1 << 20
-
-
-class Ranks(Protocol):
-    """What searching a pool needs of a ranker; `rankers.ranker.Ranker` has it."""
-
-    name: str
-    key: str
-    """sha256 over weights and settings."""
-
-    @property
-    def width(self) -> int:
-        """Of the vectors."""
-        ...
-
-    def reply_vectors(self, replies: Sequence[str], advance: Advance | None = None) -> np.ndarray:
-        """(replies, width) float32."""
-        ...
-
-    def context_vector(self, dialogue: Dialogue) -> np.ndarray:
-        """(width,) float32; its inner product with a reply's vector is the first score."""
-        ...
-
-    def scores(self, dialogue: Dialogue, replies: Sequence[str]) -> np.ndarray:
-        """(replies,): the full ranker's, the higher the better."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -117,12 +94,12 @@ class Contents(Record):
     skipped: tuple[tuple[str, int], ...]
     """How many things were left out for each reason."""
     remarks: tuple[str, ...]
-    """The same for people, with the first places."""
+    """The same for people, with the first lines."""
     replies: Stamp
     offsets: Stamp
 
 
-class Replies(Sequence[str]):
+class Replies:
     """Texts in a memory-mapped file."""
 
     def __init__(self, folder: Path) -> None:
@@ -132,16 +109,9 @@ class Replies(Sequence[str]):
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        if not -len(self) <= index < len(self):
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self):
             raise IndexError(index)
-        index %= len(self)
         return self._bytes[self._offsets[index] : self._offsets[index + 1]].tobytes().decode()
 
 
@@ -162,20 +132,13 @@ class Index:
     def most_memory(self) -> int:
         """Bytes of all its files: about the most that is in memory when every page was touched.
 
-        Of 384 numbers a reply that is 0.9 GB for a million, all but the lists (0.1 GB) pages of files, which
-        the system takes back when it needs the room.
+        With 384 numbers a reply that is 0.9 GB for a million; the system takes most of it back at need.
         """
         return sum(file.stat().st_size for file in self.folder.iterdir() if file.is_file())
 
 
-def open_index(selector: Ranks, pool: Pool, batch: int = PART) -> Index:
-    """Open a pool's index; what is missing or damaged is made first.
-
-    Args:
-        selector: encodes the replies.
-        pool: the replies.
-        batch: rows of a part.
-    """
+def open_index(selector: "Ranker", pool: Pool, batch: int = PART) -> Index:
+    """Open a pool's index; what is missing or damaged is made first, `batch` rows at a time."""
     key = Key(selector.key, pool.hash, selector.width, part=batch)
     folder = key.folder
     with one_at_a_time(folder):
@@ -191,12 +154,10 @@ def open_index(selector: Ranks, pool: Pool, batch: int = PART) -> Index:
 def _contents(folder: Path, pool: Pool, key: Key) -> Contents:
     """What the folder holds of the pool; the texts are written first if they are missing or damaged."""
     about, texts, offsets = folder / "pool.json", folder / "replies.bin", folder / "offsets.npy"
-    try:
+    with suppress(OSError, InputError):
         known = Contents.from_json(about.read_bytes())
         if known.replies.fits(texts) and known.offsets.fits(offsets):
             return known
-    except (OSError, InputError):
-        pass
     ends = array("q", [0])
     with written_whole(texts) as file:
         for reply in pool:
@@ -224,11 +185,15 @@ def _contents(folder: Path, pool: Pool, key: Key) -> Contents:
     return contents
 
 
-def _vectors(folder: Path, replies: Replies, selector: Ranks, key: Key) -> Path:
+def _vectors(folder: Path, replies: Replies, selector: "Ranker", key: Key) -> Path:
     """The file of vectors; rows that are not on disk yet are encoded, a part at a time."""
     file, about = folder / "vectors.f16", folder / "vectors.json"
     row_bytes = key.width * np.dtype(key.kind).itemsize
-    size, crc = _whole_parts(file, about)
+    size = crc = 0
+    with suppress(OSError, InputError):
+        known = Stamp.from_json(about.read_bytes())
+        if known.fits(file, may_be_longer=True):
+            size, crc = known.size, known.crc
     with disk_errors(file), file.open("ab", buffering=0) as out:
         if out.tell() != size:
             out.truncate(size)
@@ -241,23 +206,16 @@ def _vectors(folder: Path, replies: Replies, selector: Ranks, key: Key) -> Path:
         with progress("encoding the pool", total=len(replies), unit="replies", rate=True) as advance:
             advance(first)
             for start in range(first, len(replies), key.part):
-                texts = replies[start : start + key.part]
+                texts = [replies[row] for row in range(start, min(start + key.part, len(replies)))]
                 data = _checked(selector.reply_vectors(texts, advance), len(texts), key)
                 crc = zlib.crc32(data, crc)
-                _write(out.fileno(), data)
+                rest = memoryview(data)
+                while rest:  # the system may take it in parts
+                    rest = rest[os.write(out.fileno(), rest) :]
                 os.fsync(out.fileno())
                 with written_whole(about) as noted:
                     noted.write(Stamp.of(file, crc).to_json().encode())
     return file
-
-
-def _whole_parts(file: Path, about: Path) -> tuple[int, int]:
-    """Bytes of the file that are as they were written, and their sum; none if any of them was damaged."""
-    try:
-        known = Stamp.from_json(about.read_bytes())
-    except (OSError, InputError):
-        return 0, 0
-    return (known.size, known.crc) if known.fits(file, may_be_longer=True) else (0, 0)
 
 
 def _checked(vectors: np.ndarray, count: int, key: Key) -> bytes:
@@ -269,13 +227,6 @@ def _checked(vectors: np.ndarray, count: int, key: Key) -> bytes:
             f"Use a ranker that gives ({count}, {key.width}) finite numbers.",
         )
     return small.tobytes()
-
-
-def _write(out: int, data: bytes) -> None:
-    """All of the data; the system may take it in pieces."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(out, rest) :]
 
 
 def _crc(file: Path, size: int) -> int:

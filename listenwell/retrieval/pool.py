@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.annotators.inputs import LineReport, LineSource
+from listenwell.annotators.inputs import LineReport, LineSource, existing_file, unreadable
 from listenwell.corpora import CORPORA, CorpusLoader, Item, Report
 from listenwell.dialogue import Dialogue, LabelledText
-from listenwell.errors import InputError, nearest
+from listenwell.errors import InputError
 from listenwell.files import hash_files, sha256
 from listenwell.version import __version__
 
@@ -19,12 +19,7 @@ EMPTY, DOUBLED, NO_REPLY = "empty", "said before in the pool", "no reply of a li
 
 
 class Pool(ABC):
-    """Replies to choose from, one by one, each once.
-
-    Args:
-        name: for people and results: no place on a machine.
-        longest: characters of the longest reply that is kept.
-    """
+    """Replies to choose from, one by one, each once; `longest` limits their characters."""
 
     report: Report
     """What was left out by the last reading."""
@@ -43,7 +38,7 @@ class Pool(ABC):
     def __iter__(self) -> Iterator[str]:
         """Replies on one line each, in the pool's own order; what is left out is counted in the report."""
         seen: set[bytes] = set()
-        for text, where in self._found():
+        for text, where in self._texts():
             # Half of a surrogate pair has no UTF-8, and no tokenizer takes it.
             clean = " ".join(text.encode("utf-8", "replace").decode().split())
             # 16 bytes a reply instead of the reply itself: a large pool is never held in memory.
@@ -63,8 +58,8 @@ class Pool(ABC):
         """What tells it from other pools: sums of its files, not their names."""
 
     @abstractmethod
-    def _found(self) -> Iterator[tuple[str, str]]:
-        """Texts as they stand in the files, each with its place; begins a new report."""
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """Texts as they stand in the files, each with where it stands; begins a new report."""
 
 
 class FilePool(Pool):
@@ -83,20 +78,18 @@ class FilePool(Pool):
         try:
             return {"file": sha256(self.file), "named": "jsonl" if is_named_so else "text"}
         except OSError as error:
-            raise _unreadable(str(self.file), error) from error
+            raise unreadable(str(self.file), error) from error
 
-    def _found(self) -> Iterator[tuple[str, str]]:
+    def _texts(self) -> Iterator[tuple[str, str]]:
         lines = LineSource(self.file)
         self.report = lines.report
-        return lines.parsed(_texts, if_nothing=NO_REPLY)
+        return lines.parsed(_line_texts, if_nothing=NO_REPLY)
 
 
 class CorpusPool(Pool):
-    """The listeners' replies of a corpus; of one without dialogues, its texts.
+    """The listeners' replies of a corpus, or its texts if it has no dialogues.
 
-    Args:
-        reader: of the corpus.
-        split: one of its splits; None takes train, or where that is not here the first that is.
+    Without a split it takes train, or the first split that is there.
     """
 
     def __init__(self, reader: CorpusLoader, split: str | None = None, longest: int = LONGEST) -> None:
@@ -115,11 +108,8 @@ class CorpusPool(Pool):
             "files": hash_files(filter(Path.is_file, files)),
         }
 
-    def _found(self) -> Iterator[tuple[str, str]]:
-        self.reader.report = self.report = Report()
-        return self._texts()
-
     def _texts(self) -> Iterator[tuple[str, str]]:
+        self.reader.report = self.report = Report()
         for number, item in enumerate(self.reader.read(self.split), start=1):
             where = f"{self.name} {item.id or number}"
             texts = replies_of(item)
@@ -136,21 +126,12 @@ def find_pool(name: str, longest: int = LONGEST) -> Pool:
     corpus, _, split = name.partition(":")
     if corpus in CORPORA:
         return CorpusPool(CORPORA.load(corpus)(), split or None, longest)
-    file = Path(name).expanduser()
-    try:
-        is_folder, is_there = file.is_dir(), file.exists()
-    except (OSError, ValueError):  # a name that no file can have
-        is_folder = is_there = False
-    if is_folder:
-        raise InputError(f"{file} is a folder.", "Name a file with one reply a line, or JSONL.")
-    if not is_there:
-        near = nearest(corpus, CORPORA)
-        advice = (
-            f"Did you mean the corpus {' or '.join(map(repr, near))}?"
-            if near
-            else "Name a file with one reply a line, or a corpus (`listenwell corpus list` shows them)."
-        )
-        raise InputError(f"There is no file and no corpus named {name!r} for a pool.", advice)
+    file = existing_file(
+        name,
+        corpus,
+        folder_advice="Name a file with one reply a line, or JSONL.",
+        otherwise="Or name a file with one reply a line.",
+    )
     if not file.is_file():
         # It is read twice: for its sum, and for its replies.
         raise InputError(f"{file} is no ordinary file.", "Write the pool to a file first.")
@@ -164,7 +145,7 @@ def replies_of(item: Item) -> list[str]:
     return [example.reply.text for example in item.examples()]
 
 
-def _texts(line: str, is_json: bool) -> list[str]:
+def _line_texts(line: str, is_json: bool) -> list[str]:
     """The line itself; in JSON the replies of a `Dialogue`, or a text with or without labels."""
     if not is_json or not line.strip():
         return [line]
@@ -177,7 +158,3 @@ def _texts(line: str, is_json: bool) -> list[str]:
     if isinstance(text, str) and not text.strip():
         return [text]  # no LabelledText, but an empty line like others
     return replies_of(LabelledText.from_dict({"labels": [], **data}))
-
-
-def _unreadable(name: str, error: OSError) -> InputError:
-    return InputError(f"Cannot read {name}: {error.strerror}.", "Name a file that you may read.")

@@ -8,11 +8,11 @@ with this very ranker and pool.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,9 +20,12 @@ from listenwell.dialogue import SPEAKER, Dialogue, Turn
 from listenwell.errors import InputError
 from listenwell.files import one_at_a_time, written_whole
 from listenwell.progress import progress
-from listenwell.retrieval.index import Index, Ranks, Stamp, open_index
+from listenwell.retrieval.index import Index, Stamp, open_index
 from listenwell.retrieval.pool import Pool
 from listenwell.serialization import ALWAYS, Record
+
+if TYPE_CHECKING:
+    from listenwell.rankers.ranker import Ranker
 
 EXACT_LIMIT = 20_000
 """Vectors up to which looking at each takes a few milliseconds and needs no library."""
@@ -45,7 +48,7 @@ Pairs = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
-class Found(Record):
+class PoolReply(Record):
     """A reply of the pool."""
 
     text: str
@@ -53,31 +56,19 @@ class Found(Record):
     """The full ranker's, the higher the better."""
     first_score: float
     """The quick search's: an inner product of vectors."""
-    place: int
-    """Its number in the cleaned pool, from 0."""
-
-
-class Nearest(Protocol):
-    """Finds the vectors with the greatest inner product."""
-
-    def find(self, query: np.ndarray, count: int) -> Pairs:
-        """At most `count` of them, for a query (width,)."""
-        ...
+    index: int
+    """Of the reply in the cleaned pool."""
 
 
 class Exact:
-    """Computes every inner product; needs no library.
-
-    Args:
-        vectors: (n, width).
-    """
+    """Computes every inner product with vectors (n, width); needs no library."""
 
     def __init__(self, vectors: np.ndarray) -> None:
         # Few vectors stay in memory, ready to be multiplied.
         self._vectors = vectors.astype(np.float32) if len(vectors) <= EXACT_LIMIT else vectors
 
     def find(self, query: np.ndarray, count: int) -> Pairs:
-        """The very nearest."""
+        """The `count` vectors with the greatest inner product with a query (width,)."""
         query = query.astype(np.float32)
         blocks = range(0, len(self._vectors), ROWS)
         scores = [
@@ -104,15 +95,7 @@ class Lists(Record):
 
 
 class Faiss:
-    """A faiss index of lists, with a last look at the exact vectors.
-
-    Args:
-        library: the module faiss.
-        index: of faiss.
-        vectors: (n, width) float16, the exact ones.
-        probes: lists that a query reads.
-        wider: how many times as many as wanted are looked at once more.
-    """
+    """A faiss index of lists, with a last look at the exact vectors (n, width); see `Lists`."""
 
     def __init__(self, library: Any, index: Any, vectors: np.ndarray, probes: int, wider: int) -> None:  # noqa: ANN401
         self._index, self._vectors, self.probes, self.wider = index, vectors, probes, wider
@@ -127,24 +110,20 @@ class Faiss:
         return _best(indices, self._vectors[indices].astype(np.float32) @ queries[0], count)
 
 
-def open_nearest(index: Index, ask: Callable[[str], np.ndarray]) -> tuple[Nearest, str | None]:
-    """What searches a pool, built first where it is not there; and a notice if it could be quicker.
-
-    Args:
-        index: the pool.
-        ask: what someone says to the vector of a query.
-    """
+def open_nearest(index: Index, selector: "Ranker") -> tuple[Exact | Faiss, tuple[str, ...]]:
+    """What searches a pool, built first where it is not there; and a notice if it could be quicker."""
     if len(index.vectors) <= EXACT_LIMIT:
-        return Exact(index.vectors), None
+        return Exact(index.vectors), ()
     try:
         faiss = import_module("faiss")
     except ModuleNotFoundError:
-        return Exact(index.vectors), (
+        notice = (
             f"Each of the {len(index.vectors):,} replies is looked at for every answer. "
             "Much quicker, with an index: pip install 'listenwell[pool]'"
         )
+        return Exact(index.vectors), (notice,)
     with one_at_a_time(index.folder):
-        return _kept(faiss, index) or _built(faiss, index, ask), None
+        return _kept(faiss, index) or _built(faiss, index, selector), ()
 
 
 def _files(index: Index) -> tuple[Path, Path]:
@@ -169,7 +148,7 @@ def _kept(faiss: Any, index: Index) -> Faiss | None:  # noqa: ANN401
     return Faiss(faiss, mapped, index.vectors, known.probes, known.wider)
 
 
-def _built(faiss: Any, index: Index, ask: Callable[[str], np.ndarray]) -> Faiss:  # noqa: ANN401
+def _built(faiss: Any, index: Index, selector: "Ranker") -> Faiss:  # noqa: ANN401
     """A new index on disk, and how many of its lists to read."""
     vectors, (file, about) = index.vectors, _files(index)
     count, width = vectors.shape
@@ -190,7 +169,8 @@ def _built(faiss: Any, index: Index, ask: Callable[[str], np.ndarray]) -> Faiss:
     del built
     mapped = _mapped(faiss, file)
     rows = np.linspace(0, count - 1, min(QUESTIONS, count)).astype(int).tolist()
-    queries = np.stack([ask(index.replies[row]) for row in rows]).astype(np.float32)
+    questions = [Dialogue((Turn(SPEAKER, index.replies[row]),)) for row in rows]
+    queries = np.stack([selector.context_vector(question) for question in questions]).astype(np.float32)
     nearest = Faiss(faiss, mapped, vectors, lists, WIDER[0])
     exact = Exact(vectors)
     recall = _tune(nearest, queries, [exact.find(query, CANDIDATES)[0] for query in queries], lists)
@@ -203,11 +183,7 @@ def _built(faiss: Any, index: Index, ask: Callable[[str], np.ndarray]) -> Faiss:
 def _tune(nearest: Faiss, queries: np.ndarray, truth: Sequence[np.ndarray], lists: int) -> float:
     """Set `wider` and `probes` to the least that reaches a recall of GOAL; returns what was reached.
 
-    Args:
-        nearest: the index.
-        queries: (queries, width).
-        truth: for each query the indices of the true nearest vectors.
-        lists: how many lists the index has.
+    `truth` holds for each query the indices of the true nearest vectors.
     """
 
     def recall() -> float:
@@ -226,33 +202,25 @@ def _tune(nearest: Faiss, queries: np.ndarray, truth: Sequence[np.ndarray], list
     return reached
 
 
+@dataclass(frozen=True)
 class PoolSearch:
-    """Replies of a pool for a dialogue. `PoolSearch.open` makes what it needs.
+    """Replies of a pool for a dialogue: a quick search, whose best the ranker scores again."""
 
-    Args:
-        selector: makes the queries, and reads the best again.
-        index: the pool.
-        nearest: the quick search.
-        notices: what the user should know.
-    """
-
-    def __init__(
-        self, selector: Ranks, index: Index, nearest: Nearest, notices: tuple[str, ...] = ()
-    ) -> None:
-        self.selector, self.index, self.nearest, self.notices = selector, index, nearest, notices
+    selector: "Ranker"
+    index: Index
+    nearest: Exact | Faiss
+    notices: tuple[str, ...] = ()
+    """What the user should know."""
 
     @classmethod
-    def open(cls, selector: Ranks, pool: Pool) -> "PoolSearch":
+    def open(cls, selector: "Ranker", pool: Pool) -> "PoolSearch":
         """Open a pool; the first time its replies are encoded, which can be stopped and goes on later."""
         index = open_index(selector, pool)
+        return cls(selector, index, *open_nearest(index, selector))
 
-        def ask(text: str) -> np.ndarray:
-            return selector.context_vector(Dialogue((Turn(SPEAKER, text),)))
-
-        nearest, notice = open_nearest(index, ask)
-        return cls(selector, index, nearest, (notice,) if notice else ())
-
-    def search(self, dialogue: Dialogue, top: int = 10, candidates: int = CANDIDATES) -> tuple[Found, ...]:
+    def search(
+        self, dialogue: Dialogue, top: int = 10, candidates: int = CANDIDATES
+    ) -> tuple[PoolReply, ...]:
         """The best replies, the best first.
 
         Args:
@@ -268,7 +236,7 @@ class PoolSearch:
         scores = np.asarray(self.selector.scores(dialogue, texts), np.float64)
         order = np.lexsort((np.arange(len(texts)), -scores))[:top]
         return tuple(
-            Found(texts[row], float(scores[row]), float(first[row]), int(indices[row])) for row in order
+            PoolReply(texts[row], float(scores[row]), float(first[row]), int(indices[row])) for row in order
         )
 
 

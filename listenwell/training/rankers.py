@@ -19,7 +19,6 @@ from listenwell.errors import RecipeError
 from listenwell.files import written_whole
 from listenwell.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.rankers.base import RankingModel, States
-from listenwell.rankers.blocks import moved, states_in_groups
 from listenwell.rankers.config import KIND, RankerConfig
 from listenwell.rankers.inference import placed, score_pools
 from listenwell.rankers.inputs import Inputs, Text, stacked

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from listenwell.annotators.decision import choose, fit_share, log_frequencies
+from listenwell.annotators.calibration import choose, fit_share, log_frequencies
 from listenwell.labels import LabelSet
 
 LABELS = LabelSet.of("mood", "common rare odd")

@@ -131,7 +131,7 @@ def test_files_that_are_no_classifier_are_a_clear_error(saved, file, content):
     (saved / file).unlink()
     if content is not None:
         (saved / file).write_bytes(content)
-    with pytest.raises(CheckpointError, match="holds no bag classifier"):
+    with pytest.raises(CheckpointError, match="holds no fastText classifier"):
         FastTextClassifier.read(saved)
 
 

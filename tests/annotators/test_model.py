@@ -10,7 +10,7 @@ from listenwell.annotators.config import ClassifierConfig, probabilities
 from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier, load_encoder, with_temperatures
 from listenwell.annotators.views import encode_views
-from listenwell.errors import CheckpointError, InputError, WeightsError
+from listenwell.errors import CheckpointError, InputError, RecipeError, UnknownNameError, WeightsError
 from listenwell.runtime.batches import like_lengths
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.classifier_batch import ClassifierExample, collate
@@ -138,7 +138,7 @@ def test_saved_and_loaded_it_hears_the_same(tiny_encoder, tmp_path, lora):
     assert not back.training
     assert vocabulary.special("[CLS]") == 2
     np.testing.assert_allclose(logits(back, given), logits(classifier, given), rtol=0, atol=0.02)
-    first, second = (classify(one, given, [1]).words(1) for one in (classifier, back))
+    first, second = (classify(one, given, [1]).words[1] for one in (classifier, back))
     np.testing.assert_allclose(first, second, rtol=0, atol=0.01)
     # fp16 is near, another ear is far.
     other = tiny_ear(tiny_encoder, HEADS, lora, seed=2, pooling="first")
@@ -174,11 +174,11 @@ def test_words_are_marked_in_the_last_turn_alone(tiny_encoder):
     )
     assert classifier.config.marked == ("exploration", "interpretation")
     found = classify(classifier, given, {1, 3})
-    assert found.words(1).shape == (6, 2)  # so sorry to hear that !
-    assert found.words(3).shape == (1, 2)
+    assert found.words[1].shape == (6, 2)  # so sorry to hear that !
+    assert found.words[3].shape == (1, 2)
     with pytest.raises(KeyError):
-        found.words(0)
-    np.testing.assert_allclose(found.words(1), classify(classifier, [given[1]], [0]).words(0), atol=2e-5)
+        found.words[0]
+    np.testing.assert_allclose(found.words[1], classify(classifier, [given[1]], [0]).words[0], atol=2e-5)
     states = classifier.states(
         *(torch.from_numpy(np.asarray(a, np.int64))[None] for a in (given[1].tokens, given[1].types)),
         torch.arange(len(given[1]))[None],
@@ -186,7 +186,7 @@ def test_words_are_marked_in_the_last_turn_alone(tiny_encoder):
     )
     first, end = given[1].last
     by_hand = classifier.words(states[0, first:end]).sigmoid().detach().numpy()
-    np.testing.assert_allclose(found.words(1), by_hand, atol=2e-5)
+    np.testing.assert_allclose(found.words[1], by_hand, atol=2e-5)
 
 
 def test_an_ear_that_marks_no_words_says_so(tiny_encoder):
@@ -257,9 +257,9 @@ def test_the_heads_dropout_acts_in_training_only(tiny_encoder):
 def test_a_config_is_checked_and_goes_to_json_and_back():
     config = ClassifierConfig(ENCODER, ("act", "tone"), "last", 100, True, (("act", 1.5),))
     assert ClassifierConfig.from_json(config.to_json()) == config
-    with pytest.raises(InputError, match=r"no head 'mood'.*emotion, response"):
+    with pytest.raises(UnknownNameError, match=r"no head named 'mood'.*emotion"):
         ClassifierConfig(ENCODER, ("mood",))
-    with pytest.raises(InputError, match=r"pooling is 'max'.*mean, first, last"):
+    with pytest.raises(RecipeError, match=r"pooling is 'max'.*mean, first, last"):
         ClassifierConfig(ENCODER, ("act",), "max")
 
 

@@ -58,7 +58,7 @@ def test_it_hears_what_the_ear_on_torch_hears(tiny_encoder, tmp_path, lora, pool
         np.testing.assert_allclose(found.logits(head), wanted.logits(head), atol=1e-4)
         np.testing.assert_allclose(found.logits(head, [3, 1]), wanted.logits(head, [3, 1]), atol=1e-4)
     for place in (1, 3):
-        np.testing.assert_allclose(found.words(place), wanted.words(place), atol=1e-5)
+        np.testing.assert_allclose(found.words[place], wanted.words[place], atol=1e-5)
 
 
 def test_annotations_are_the_same_in_full_precision_and_near_in_eight_bits(tiny_encoder, tmp_path):

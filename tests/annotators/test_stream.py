@@ -177,7 +177,7 @@ def test_dialogues_without_their_listener_are_counted():
     for listener, unheard in ((None, 1), ("a", 0), ("b", 1), ("c", 3)):
         one, out = Stream(FakeAnnotator(), Given(talks), listener=listener), io.BytesIO()
         one.write(out, silent)
-        assert one.unheard == unheard
+        assert one.without_listener == unheard
         found = [Dialogue.from_json(line).listener for line in out.getvalue().splitlines()]
         assert found == [listener or given.listener for given in talks]
 

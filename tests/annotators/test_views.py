@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models
 
-from listenwell.annotators.views import Marks, context_view, encode_views
+from listenwell.annotators.views import context_view, encode_views, marks
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import WeightsError
 from listenwell.runtime.text import Vocabulary
@@ -139,10 +139,10 @@ def test_equal_texts_are_encoded_once(monkeypatch):
 
 
 def test_marks_of_both_families_of_models():
-    assert Marks.of(VOCABULARY) == Marks(2, 3)
-    assert Marks.of(Vocabulary(tiny_tokenizer())) == Marks(1, 2)
+    assert marks(VOCABULARY) == (2, 3)
+    assert marks(Vocabulary(tiny_tokenizer())) == (1, 2)
     with pytest.raises(WeightsError, match=r"neither \[CLS\] and \[SEP\].*BERT family"):
-        Marks.of(Vocabulary(Tokenizer(models.WordPiece({"[CLS]": 0, "[SEP]": 1}, unk_token="[CLS]"))))
+        marks(Vocabulary(Tokenizer(models.WordPiece({"[CLS]": 0, "[SEP]": 1}, unk_token="[CLS]"))))
 
 
 def test_a_context_ends_where_it_is_told_to_and_knows_who_listens():

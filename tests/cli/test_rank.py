@@ -55,8 +55,8 @@ def test_json_for_programs(call):
     assert list(given) == ["replies", "context", "ranker", "pool", "seconds", "notices"]
     assert len(given["replies"]) == 2
     best = given["replies"][0]
-    assert list(best) == ["text", "score", "first_score", "place"]
-    assert (best["text"], best["place"]) == ("I am sorry about your dog.", 0)
+    assert list(best) == ["text", "score", "first_score", "index", "place"]
+    assert (best["text"], best["index"], best["place"]) == ("I am sorry about your dog.", 0, 0)
     assert given["context"]["personas"] == [{"speaker": "listener", "lines": ["I am a vet."]}]
     assert given["pool"]["replies"] == 4
     assert given["pool"]["left_out"] == {"empty": 1, "said before in the pool": 1}

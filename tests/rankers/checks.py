@@ -5,9 +5,9 @@ import math
 import torch
 
 from listenwell.rankers import RANKERS
-from listenwell.rankers.backbones import EncoderBackbone, WordBackbone
 from listenwell.rankers.base import States, Words
 from listenwell.rankers.config import DamSettings, PolySettings, RankerConfig, RecurrentSettings
+from listenwell.rankers.model import EncoderBackbone, WordBackbone
 
 VOCABULARY, WIDTH = 30, 8
 CONTEXTS = [

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from listenwell.errors import WeightsError
-from listenwell.rankers.backbones import EncoderBackbone, WordBackbone, make_backbone
 from listenwell.rankers.base import Words
 from listenwell.rankers.config import RankerConfig
+from listenwell.rankers.model import EncoderBackbone, WordBackbone, make_backbone
 from listenwell.runtime.encoder import load_encoder
 from tests.rankers import checks
 from tests.tiny import ENCODER

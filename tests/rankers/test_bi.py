@@ -3,9 +3,9 @@ import math
 import pytest
 import torch
 
-from listenwell.rankers.backbones import WordBackbone
 from listenwell.rankers.bi import FIRST_SCALE
 from listenwell.rankers.config import BiSettings
+from listenwell.rankers.model import WordBackbone
 from tests.rankers import checks
 
 # Words 1 to 4 are (1, 0), (0, 1), (2, 0), (0, 4).

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from listenwell.rankers import RANKERS
-from listenwell.rankers.blocks import CPU_ROWS, match_in_blocks, states_in_groups
+from listenwell.rankers.inference import CPU_ROWS, match_in_blocks, states_in_groups
 from tests.rankers import checks
 
 

@@ -69,7 +69,7 @@ def test_the_best_of_the_quick_search_are_read_again_by_the_full_ranker(small):
     assert [reply.text for reply in found] == best[:2]
     assert [reply.score for reply in found] == [full[text] for text in best[:2]]
     for reply in found:
-        assert texts[reply.place] == reply.text
+        assert texts[reply.index] == reply.text
         assert reply.first_score == pytest.approx(float(vector(reply.text) @ vector("my dog died")), abs=2e-3)
 
 

@@ -77,12 +77,7 @@ class DIM(RankingModel):
     def _matched(
         self, text: States, reply: torch.Tensor, whole: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Match all words of a text with those of every reply, and gather words into parts.
-
-        Args:
-            text: contexts or personas.
-            reply: (replies, n, 2 width), encoded.
-            whole: (replies, n): 1 where its words are.
+        """Match all words of a text with those of every reply (replies, n, 2 width), masked by `whole`.
 
         Returns:
             Vectors of the text's parts, (pairs, parts, 4 width); which there are; vectors of the replies,

@@ -24,12 +24,9 @@ PROMPT_TOKENS, REPLY_TOKENS = 384, 96
 
 
 class Likelihood:
-    """A generator as a ranker.
+    """A generator as a ranker; `prior` is the share of log P(y) that is taken off.
 
-    Args:
-        runtime: the generator's engine.
-        key: names its weights.
-        prior: how much of log P(y) is taken off: 0 ranks by likelihood alone, 1 by mutual information.
+    0 ranks by likelihood alone, 1 by mutual information.
     """
 
     name = "likelihood"

@@ -1,6 +1,6 @@
 """Turns and sentences inside rows: LSTMs that read each by itself, means over each, rows without gaps.
 
-Nothing is laid out turn by turn: words go to the LSTM in packed order straight from their rows, so that one
+Nothing is padded turn by turn: words go to the LSTM in packed order straight from their rows, so that one
 long turn makes no padding for all others, and the pairs of a batch fit into memory.
 """
 
@@ -35,9 +35,8 @@ class Parts:
         ranks[longest] = torch.arange(len(longest), device=numbers.device)
         packed = (positions[words] * len(longest) + ranks[parts]).argsort()
         self._words, self._parts = words[packed], parts[packed]
-        self._sizes = (
-            positions[words].bincount().cpu()
-        )  # words at each position; an LSTM needs them on the CPU
+        # Words at each position; an LSTM needs them on the CPU.
+        self._sizes = positions[words].bincount().cpu()
         self._order = longest[: int(self._sizes[0]) if len(words) else 0]
 
     @property
@@ -51,12 +50,7 @@ class Parts:
         return cast(torch.Tensor, sums / self._lengths.clamp(min=1)[:, :, None])
 
     def read(self, lstm: Any, values: torch.Tensor) -> "Reading":  # noqa: ANN401
-        """Read each part by itself, both ways.
-
-        Args:
-            lstm: from `bilstm`.
-            values: (rows, length, width).
-        """
+        """Read each part of values (rows, length, width) by itself, with an LSTM from `bilstm`."""
         data = values.flatten(0, 1)[self._words]  # (words, width)
         if len(data):
             output, (last, _) = lstm(torch.nn.utils.rnn.PackedSequence(data, self._sizes))
@@ -114,11 +108,7 @@ def bilstm(inputs: int, width: int) -> torch.nn.LSTM:
 
 
 def aligned(states: States) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows whose words stand side by side from the left, and their mask: what convolutions can read.
-
-    Returns:
-        (rows, words, width) and (rows, words) bool, as long as the longest row; 1 at least.
-    """
+    """Rows whose words stand side by side from the left, (rows, words, width), and their mask."""
     mask = states.mask
     counts = mask.sum(dim=1)
     longest = max(1, int(counts.max()))

@@ -2,7 +2,7 @@ import math
 
 import torch
 
-from listenwell.rankers.backbones import WordBackbone
+from listenwell.rankers.model import WordBackbone
 from tests.rankers import checks
 
 
