@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.export.merged import EMBEDDING, OUTPUT, TEMPLATE, Merged
@@ -11,9 +13,6 @@ from listenwell.files import disk_errors
 from listenwell.progress import progress
 from listenwell.runtime.gguf import gguf_name
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _NORMAL, _CONTROL = 1, 3  # llama.cpp's types of tokens
 _FLOAT_16 = 1  # its number for files of half floats
@@ -87,10 +86,8 @@ def _add_vocabulary(writer: Any, model: Merged) -> None:  # noqa: ANN401
     writer.add_chat_template(TEMPLATE.replace("{{ plan or '' }}", ""))  # llama.cpp passes messages only
 
 
-def _stored(name: str, values: "np.ndarray", config: dict[str, Any]) -> "np.ndarray":
+def _stored(name: str, values: np.ndarray, config: dict[str, Any]) -> np.ndarray:
     """Half floats, but for norms; rows of queries and keys in llama.cpp's order."""
-    import numpy as np
-
     if values.ndim == 1:
         return values
     parts = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}

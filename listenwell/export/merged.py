@@ -4,16 +4,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.generators.vanilla import ADAPTER
 from listenwell.runtime.names import ADDED_TOKENS
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.weights import find_weights
-
-if TYPE_CHECKING:
-    import numpy as np
 
 EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
 TEMPLATE = (
@@ -28,7 +27,7 @@ TEMPLATE = (
 class Merged:
     """A whole Llama."""
 
-    weights: "Mapping[str, np.ndarray]"
+    weights: Mapping[str, np.ndarray]
     """By Hugging Face's names, float32; each is computed when it is read."""
     config: dict[str, Any]
     """A Hugging Face config."""

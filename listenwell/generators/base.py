@@ -64,8 +64,8 @@ class HasPerplexity(Protocol):
 class PredictsFactors(Protocol):
     """A generator that predicts the factors of the next reply."""
 
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
-        """Factor to the probabilities of its labels, for factors that `given` leaves open."""
+    def factor_probabilities(self, dialogue: Dialogue, known: Factors) -> dict[str, np.ndarray]:
+        """Factor to the probabilities of its labels, for factors that `known` leaves open."""
         ...
 
 

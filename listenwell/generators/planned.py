@@ -265,9 +265,9 @@ class PlannedGenerator(Generator, Plan):
                 scored[index] = replace(candidate, scores={**candidate.scores, "reward": reward})
         return scored
 
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
-        """The probabilities of the first factor that `given` leaves open."""
-        return self._planner.factor_probabilities(self._read([dialogue])[1], given)
+    def factor_probabilities(self, dialogue: Dialogue, known: Factors) -> dict[str, np.ndarray]:
+        """The probabilities of the first factor that `known` leaves open."""
+        return self._planner.factor_probabilities(self._read([dialogue])[1], known)
 
     def perplexity(
         self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None

@@ -101,13 +101,13 @@ class Planner:
         result: np.ndarray = np.logaddexp.reduce(logits, axis=1) - every
         return result
 
-    def factor_probabilities(self, state: State, given: Factors) -> dict[str, np.ndarray]:
-        """The probabilities of the first level that `given` leaves open; empty if it leaves none.
+    def factor_probabilities(self, state: State, known: Factors) -> dict[str, np.ndarray]:
+        """The probabilities of the first level that `known` leaves open; empty if it leaves none.
 
         The key is the level's name; for "mechanisms" the value is the probability of each mechanism: (3,).
         """
         for level in LEVELS:
-            if (value := getattr(given, level)) is None:
+            if (value := getattr(known, level)) is None:
                 row = self._next(state, level)[0]
                 return {level: mechanism_probabilities(row) if level == "mechanisms" else row}
             state = self._after(state, level, [(0, CHOICES[level].index(value))])

@@ -18,7 +18,7 @@ def predict_candidates(
     annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate]
 ) -> list[Probabilities | None]:
     """The annotators' probabilities of all candidates, in one batch; None for one without plan or text."""
-    planned = [index for index, one in enumerate(candidates) if one.plan and one.text.strip()]
+    planned = [index for index, reply in enumerate(candidates) if reply.plan and reply.text.strip()]
     predictions: list[Probabilities | None] = [None] * len(candidates)
     if planned:
         texts = [candidates[index].text for index in planned]

@@ -88,7 +88,7 @@ class Reranker(Rerank):
         """
         steered = _steers(target)
         config = self.config.for_steering() if steered else self.config
-        kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
+        kept = list({normalized(reply.text): reply for reply in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
         features = (

@@ -1,12 +1,11 @@
 """What a generator asks of an engine; another engine takes transformers' place by offering these names."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 State = Any
 """What an engine remembers of the tokens so far (its key-value cache); only the engine looks inside."""
@@ -15,15 +14,15 @@ State = Any
 class TopTokens(NamedTuple):
     """The likeliest next tokens, the best first; of equal ones the first number first."""
 
-    tokens: "np.ndarray"  # (rows, count) int64
-    scores: "np.ndarray"  # (rows, count) float32
-    totals: "np.ndarray"  # (rows,) float32: log of the summed exponentials of all scores, those left out too
+    tokens: np.ndarray  # (rows, count) int64
+    scores: np.ndarray  # (rows, count) float32
+    totals: np.ndarray  # (rows,) float32: log of the summed exponentials of all scores, those left out too
 
 
 _MEMBERS = 64
 
 
-def top_tokens_of(logits: "np.ndarray", count: int) -> TopTokens:
+def top_tokens_of(logits: np.ndarray, count: int) -> TopTokens:
     """The likeliest of scores that are at hand, without looking at most of them one by one.
 
     The `count`-th highest of the maxima of groups is a bound: at least `count` scores reach it, one in each
@@ -33,8 +32,6 @@ def top_tokens_of(logits: "np.ndarray", count: int) -> TopTokens:
         logits: (rows, vocabulary) float32.
         count: how many are wanted of each row.
     """
-    import numpy as np
-
     rows, words = logits.shape
     count, groups = min(count, words), words // _MEMBERS
     tokens, scores = np.empty((rows, count), np.int64), np.empty((rows, count), np.float32)
@@ -99,7 +96,7 @@ class Runtime(Protocol):
         made for going on far; the given state stays as it is."""
         ...
 
-    def logits(self, state: State) -> "np.ndarray":
+    def logits(self, state: State) -> np.ndarray:
         """Scores of the next token: float32, (rows, vocabulary)."""
         ...
 
@@ -107,11 +104,11 @@ class Runtime(Protocol):
         """The next tokens with the highest scores, as many in every row."""
         ...
 
-    def hidden_states(self, state: State) -> "np.ndarray":
+    def hidden_states(self, state: State) -> np.ndarray:
         """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
         ...
 
-    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
         ...
 
@@ -120,12 +117,12 @@ class Runtime(Protocol):
         """How many dialogues it likes to be asked about at once."""
         ...
 
-    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once."""
         ...
 
     def log_likelihoods_each(
         self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> "list[np.ndarray]":
+    ) -> list[np.ndarray]:
         """The same for several prompts, each with replies of its own: (replies,) for each."""
         ...

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from listenwell.errors import CheckpointError
 
 
@@ -15,7 +17,6 @@ def merge_lora(model: Any, config: Path, weights: Path) -> None:  # noqa: ANN401
         config: adapter_config.json.
         weights: adapter_model.safetensors.
     """
-    import torch
     from safetensors.torch import load_file
 
     settings = json.loads(config.read_text(encoding="utf-8"))

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import torch
 
 from listenwell.errors import MissingExtraError, WeightsError
 from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
@@ -11,19 +14,15 @@ from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
-
 
 @dataclass(frozen=True)
 class TorchState:
     """What was read so far."""
 
     cache: Any
-    logits: "torch.Tensor"  # (rows, vocabulary)
-    known: "torch.Tensor"  # (rows, tokens so far): 0 where a shorter row was filled up
-    hidden_states: "torch.Tensor | None" = field(default=None, kw_only=True)
+    logits: torch.Tensor  # (rows, vocabulary)
+    known: torch.Tensor  # (rows, tokens so far): 0 where a shorter row was filled up
+    hidden_states: torch.Tensor | None = field(default=None, kw_only=True)
     """(rows, width): the last token's states after `middle_layer` layers, where the model gives them"""
 
 
@@ -46,7 +45,6 @@ class TorchRuntime:
             adapter: a folder with a LoRA adapter, merged into the model's weights; tokens that it adds to the
                 vocabulary become rows of the embeddings.
         """
-        import torch
         from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
 
@@ -69,8 +67,6 @@ class TorchRuntime:
 
     def use_gpu(self) -> None:
         """Move the model to a GPU where there is one."""
-        import torch
-
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision("high")
             self._model = self._model.cuda()
@@ -85,8 +81,6 @@ class TorchRuntime:
 
     def prefill_many(self, prompts: Sequence[Sequence[int]]) -> TorchState:
         """Read several prompts at once, a row each; shorter ones are filled up on the left."""
-        import torch
-
         longest = max(map(len, prompts))
         rows = [[0] * (longest - len(tokens)) + list(tokens) for tokens in prompts]
         known = [[0] * (longest - len(tokens)) + [1] * len(tokens) for tokens in prompts]
@@ -94,11 +88,9 @@ class TorchRuntime:
 
     def join(self, states: Sequence[TorchState]) -> TorchState:
         """The rows of several states as one; they may have read different numbers of tokens."""
-        import torch
-
         longest = max(state.known.shape[1] for state in states)
 
-        def filled(tensor: "torch.Tensor", dimension: int) -> "torch.Tensor":
+        def filled(tensor: torch.Tensor, dimension: int) -> torch.Tensor:
             """Zeros before the first token, so that all rows end together."""
             short = longest - tensor.shape[dimension]
             return torch.nn.functional.pad(tensor, (*(0, 0) * (tensor.dim() - 1 - dimension), short, 0))
@@ -118,8 +110,6 @@ class TorchRuntime:
 
     def pick(self, state: TorchState, rows: Sequence[int]) -> TorchState:
         """These rows, repeated, reordered or left out; the given state stays as it is."""
-        import torch
-
         indices = torch.tensor(list(rows), device=self._model.device)
         layers = [(keys[indices], values[indices]) for keys, values in _layers(state.cache)]
         hidden_states = state.hidden_states[indices] if state.hidden_states is not None else None
@@ -129,8 +119,6 @@ class TorchRuntime:
 
     def step(self, state: TorchState, tokens: Sequence[Sequence[int]]) -> TorchState:
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
-        import torch
-
         more = torch.ones(len(tokens), len(tokens[0]), dtype=torch.long, device=self._model.device)
         return self._forward([list(row) for row in tokens], state.cache, torch.cat([state.known, more], 1))
 
@@ -138,7 +126,7 @@ class TorchRuntime:
         """What `step` gives after `pick`: a GPU has the memory, and likes many rows."""
         return self.step(self.pick(state, rows), tokens)
 
-    def logits(self, state: TorchState) -> "np.ndarray":
+    def logits(self, state: TorchState) -> np.ndarray:
         """Scores of the next token: float32, (rows, vocabulary)."""
         scores: np.ndarray = state.logits.cpu().numpy()
         return scores
@@ -151,14 +139,14 @@ class TorchRuntime:
         tensors = (tokens, scores, state.logits.logsumexp(dim=1))
         return TopTokens(*(tensor.cpu().numpy() for tensor in tensors))
 
-    def hidden_states(self, state: TorchState) -> "np.ndarray":
+    def hidden_states(self, state: TorchState) -> np.ndarray:
         """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
         if state.hidden_states is None:
             raise TypeError("this engine keeps no states of its layers")
         hidden_states: np.ndarray = state.hidden_states.cpu().numpy()
         return hidden_states
 
-    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
         from listenwell.runtime.torch_choices import mean_hidden_states
 
@@ -166,14 +154,12 @@ class TorchRuntime:
 
     def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
         """How unlikely the tokens from place `first` on are after those before them, in nats."""
-        import torch
-
         with torch.inference_mode():
             everything = torch.tensor([list(tokens)])
             logits = self._model(input_ids=everything, logits_to_keep=len(tokens) - first + 1).logits[0, :-1]
             return float(torch.nn.functional.cross_entropy(logits, everything[0, first:], reduction="sum"))
 
-    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
 
         Args:
@@ -185,7 +171,7 @@ class TorchRuntime:
 
     def log_likelihoods_of(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
-    ) -> "np.ndarray":
+    ) -> np.ndarray:
         """The same after each of several prompts: (prompts, replies)."""
         from listenwell.runtime.torch_choices import log_likelihoods_of
 
@@ -193,7 +179,7 @@ class TorchRuntime:
 
     def log_likelihoods_each(
         self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> "list[np.ndarray]":
+    ) -> list[np.ndarray]:
         """The same where every prompt has replies of its own: (replies,) for each."""
         from listenwell.runtime.torch_choices import log_likelihoods_each
 
@@ -204,9 +190,7 @@ class TorchRuntime:
         """How many dialogues it likes to be asked about at once."""
         return 64 if self._model.device.type == "cuda" else 1
 
-    def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> TorchState:  # noqa: ANN401
-        import torch
-
+    def _forward(self, tokens: list[list[int]], cache: Any, known: torch.Tensor) -> TorchState:  # noqa: ANN401
         # Filled places count for nothing: no token sees them, and positions start after them.
         positions = (known.cumsum(1) - 1).clamp(min=0)[:, -len(tokens[0]) :]
         with torch.inference_mode():
@@ -224,12 +208,12 @@ class TorchRuntime:
         return TorchState(output.past_key_values, scores, known, hidden_states=hidden_states.float())
 
 
-def _layers(cache: Any) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:  # noqa: ANN401
+def _layers(cache: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # noqa: ANN401
     """Keys and values of each layer: (rows, heads, tokens, width)."""
     return ((layer.keys, layer.values) for layer in cache.layers)
 
 
-def _cache(layers: Iterable[tuple["torch.Tensor", ...]]) -> Any:  # noqa: ANN401
+def _cache(layers: Iterable[tuple[torch.Tensor, ...]]) -> Any:  # noqa: ANN401
     """transformers' cache with these keys and values."""
     from transformers import DynamicCache
 
@@ -241,7 +225,6 @@ def _cache(layers: Iterable[tuple["torch.Tensor", ...]]) -> Any:  # noqa: ANN401
 
 def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
     """Put the adapter's new tokens behind those that the model has."""
-    import torch
     from safetensors.torch import load_file
 
     if not (adapter / ADDED_TOKENS).is_file():

@@ -69,7 +69,7 @@ class _Sentence:
         first = at
         while not self.ends(first - 1) and self[first] not in lexicon.BREAKS:
             first -= 1
-        return [self[place] for place in range(first, at)]
+        return [self[index] for index in range(first, at)]
 
 
 def _my(words: _Sentence, at: int) -> Span | None:
@@ -244,25 +244,25 @@ def _am(words: _Sentence, at: int, verb: int) -> Span | None:
     rest = words.after(verb + 1, lexicon.ADVERBS | {"so", "very", "too", "currently"})
     word, following = words[rest], words.next(rest + 1, 3)
     if word in ("a", "an"):
-        said = not following or bool(lexicon.NO_TRADE & set(following))
+        harmless = not following or bool(lexicon.NO_TRADE & set(following))
     elif word == "in":
-        said = not following or following[0] in lexicon.MOODS
+        harmless = not following or following[0] in lexicon.MOODS
     elif word == "the":
-        said = following[:1] not in (["same"], ["oldest"], ["youngest"], ["only"], ["middle"])
+        harmless = following[:1] not in (["same"], ["oldest"], ["youngest"], ["only"], ["middle"])
     elif word == "from":
-        said = following[:1] == ["what"]
+        harmless = following[:1] == ["what"]
     elif word == "going":
-        said = following[:1] not in (["through"], ["on"], ["back"], ["there"], ["away"], ["camping"])
+        harmless = following[:1] not in (["through"], ["on"], ["back"], ["there"], ["away"], ["camping"])
     elif word in ("on", "at"):
-        said = not {"diet", "vacation", "work", "home", "medication"} & set(following)
+        harmless = not {"diet", "vacation", "work", "home", "medication"} & set(following)
     elif word == "having":
-        said = bool({"hard", "trouble", "difficulty"} & set(following))
+        harmless = bool({"hard", "trouble", "difficulty"} & set(following))
     elif word in ("like", "used"):
-        said = following[:1] not in (["that"], ["to"])
+        harmless = following[:1] not in (["that"], ["to"])
     else:
         aged = word.isdigit() and (not following or following[0] in ("years", "year", "and", "now"))
-        said = not (aged or word in lexicon.STATES | lexicon.LIVING) or "you" in following[:1]
-    return None if said else Span(STATE, at, rest + 1 + bool(following))
+        harmless = not (aged or word in lexicon.STATES | lexicon.LIVING) or "you" in following[:1]
+    return None if harmless else Span(STATE, at, rest + 1 + bool(following))
 
 
 def _we(words: _Sentence, at: int) -> Span | None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.runtime.onnx.graph import MICROSOFT, Graph
-
-if TYPE_CHECKING:
-    import numpy as np
 
 BLOCK = 16
 """Numbers that are rounded together: fewer than a Llama's, because a BERT norms after it adds, so that its
@@ -63,7 +62,7 @@ class BertShape:
 def build_bert(
     graph: Graph,
     shape: BertShape,
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     advance: Callable[[int], None] = lambda count: None,
 ) -> None:
     """Write a BERT's graph.
@@ -80,7 +79,7 @@ def build_bert(
     _Bert(graph, shape, weights).build(advance)
 
 
-def build_words(graph: Graph, weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:
+def build_words(graph: Graph, weights: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Write the graph of word vectors alone, with the inputs and the output of `build_bert`.
 
     Returns:
@@ -101,7 +100,7 @@ class _Bert:
 
     graph: Graph
     shape: BertShape
-    weights: Mapping[str, "np.ndarray"]
+    weights: Mapping[str, np.ndarray]
 
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it: embeddings, and layers that norm after they add."""
@@ -130,8 +129,6 @@ class _Bert:
 
     def _mask(self) -> str:
         """What is added to scores: (rows, 1, length, length), 0 inside a segment."""
-        import numpy as np
-
         graph = self.graph
         segments = graph.input("segments", "INT64", ["rows", "length"])
         for name, dimensions in (("down", [1, 3]), ("across", [1, 2])):
@@ -144,8 +141,6 @@ class _Bert:
 
     def _attended(self, states: str, name: str, mask: str) -> str:
         """Multi-head attention inside each segment, and the layer behind it."""
-        import numpy as np
-
         graph, parts = self.graph, [f"{name}.self.{part}" for part in ("query", "key", "value")]
         weight, bias = (
             np.concatenate([self.weights[f"{part}.{kind}"] for part in parts]) for kind in ("weight", "bias")

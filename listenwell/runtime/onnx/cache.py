@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell import checkpoint
 from listenwell.errors import InputError, WeightsError
@@ -28,9 +30,6 @@ from listenwell.runtime.onnx.smooth import SAMPLE, Smoothed, sample_tokens
 from listenwell.runtime.onnx.sums import known_sha256
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 GRAPH_VERSION = 4
 """Part of the cache key: raise it when graphs of the same weights come out differently."""
@@ -189,9 +188,9 @@ def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
 def _llama(
     graph: Graph,
     config: dict[str, Any],
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     folder: Path,
-    soft_prompt: "np.ndarray | None",
+    soft_prompt: np.ndarray | None,
 ) -> dict[str, str]:
     shape = LlamaShape.of(config)
     rounded = graph.precision != "fp32"
@@ -205,7 +204,7 @@ def _llama(
 
 
 def _encoder(
-    graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"], heads: PooledHeads | None
+    graph: Graph, config: dict[str, Any], weights: Mapping[str, np.ndarray], heads: PooledHeads | None
 ) -> dict[str, str]:
     if config["model_type"] == WORDS:
         notes = build_words(graph, weights)

@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+import numpy as np
 
 from listenwell.runtime.batches import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
 from listenwell.runtime.onnx.cache import Ingredients, graph_folder
 from listenwell.runtime.onnx.heads import POOLED, PooledHeads
 from listenwell.runtime.onnx.model import OnnxModel
-
-if TYPE_CHECKING:
-    import numpy as np
 
 STATES = "states"
 """The output with the states of the last layer: (rows, length, width)."""
@@ -48,7 +47,7 @@ class OnnxEncoder(OnnxModel):
         """
         return cls(graph_folder(Ingredients(weights, precision, adapter, heads or PooledHeads())), threads)
 
-    def run(self, batch: TokenBatch, outputs: Sequence[str]) -> "list[np.ndarray]":
+    def run(self, batch: TokenBatch, outputs: Sequence[str]) -> list[np.ndarray]:
         """Run one batch through the graph.
 
         Args:
@@ -59,8 +58,6 @@ class OnnxEncoder(OnnxModel):
             For each output float32: (rows, length, n) in the batch's layout for outputs by token, meaningless
             in padding; (texts, n) for outputs by text.
         """
-        import numpy as np
-
         mask = batch.mask
         if mask.mean() > 1 - PADDED:
             return self._run(batch, outputs)
@@ -79,7 +76,7 @@ class OnnxEncoder(OnnxModel):
         texts: Sequence[TokenizedText],
         outputs: Sequence[str],
         advance: Callable[[int], None] | None = None,
-    ) -> "Iterator[tuple[list[int], list[np.ndarray]]]":
+    ) -> Iterator[tuple[list[int], list[np.ndarray]]]:
         """Run any number of texts, in batches of similar length of at most CPU_TOKENS tokens.
 
         Args:
@@ -100,10 +97,8 @@ class OnnxEncoder(OnnxModel):
         texts: Sequence[TokenizedText],
         output: str = POOLED,
         advance: Callable[[int], None] | None = None,
-    ) -> "np.ndarray":
+    ) -> np.ndarray:
         """One output by text for all texts, in their order: (texts, n) float32; zeros for an empty text."""
-        import numpy as np
-
         filled = [index for index, text in enumerate(texts) if len(text)]
         pooled: np.ndarray | None = None
         for indices, (values,) in self.batches([texts[index] for index in filled], [output], advance):
@@ -114,11 +109,11 @@ class OnnxEncoder(OnnxModel):
 
     def states(
         self,
-        tokens: "np.ndarray",
-        types: "np.ndarray",
-        positions: "np.ndarray",
-        segments: "np.ndarray",
-    ) -> "np.ndarray":
+        tokens: np.ndarray,
+        types: np.ndarray,
+        positions: np.ndarray,
+        segments: np.ndarray,
+    ) -> np.ndarray:
         """The states of the last layer; a token attends to those of its own segment.
 
         Args:
@@ -130,17 +125,13 @@ class OnnxEncoder(OnnxModel):
         Returns:
             (rows, length, width) float32, meaningless in padding.
         """
-        import numpy as np
-
         # Texts are numbered per row here: each row's numbers follow those of the row above.
         offsets = np.arange(len(segments))[:, None] * int(np.max(segments))
         numbered = np.where(np.asarray(segments) > 0, segments + offsets, 0)
         (states,) = self.run(TokenBatch(tokens, types, positions, numbered), [STATES])
         return states
 
-    def _run(self, batch: TokenBatch, outputs: Sequence[str]) -> "list[np.ndarray]":
-        import numpy as np
-
+    def _run(self, batch: TokenBatch, outputs: Sequence[str]) -> list[np.ndarray]:
         arrays = {
             "tokens": batch.tokens,
             "types": batch.types,

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
+
+import numpy as np
 
 from listenwell.runtime.onnx.quantize import BITS, BLOCK, quantized
-
-if TYPE_CHECKING:
-    import numpy as np
 
 GRAPH, WEIGHTS = "model.onnx", "weights.bin"
 MICROSOFT = "com.microsoft"
@@ -68,9 +67,8 @@ class Graph:
         self._nodes.append(helper.make_node(operator, inputs, outputs, None, None, domain, None, **settings))
         return outputs[0]
 
-    def constant(self, name: str, values: "np.ndarray") -> str:
+    def constant(self, name: str, values: np.ndarray) -> str:
         """Keep an array under a name; the same name twice is the same array."""
-        import numpy as np
         from onnx import TensorProto, helper, numpy_helper
 
         if name in self._tensors:
@@ -92,7 +90,7 @@ class Graph:
         self._tensors[name] = tensor
         return name
 
-    def lookup(self, indices: str, name: str, table: "np.ndarray") -> str:
+    def lookup(self, indices: str, name: str, table: np.ndarray) -> str:
         """Rows of a table, which is never in memory as a whole: only the pages that are asked for are read.
 
         Args:
@@ -100,7 +98,6 @@ class Graph:
             name: what the table is kept under.
             table: (rows, width); in half precision where the graph's is not full.
         """
-        import numpy as np
         from onnx import TensorProto
 
         if self.precision == "fp32":
@@ -110,7 +107,7 @@ class Graph:
         return self.node("Cast", [rows], [f"{name}.rows"], to=TensorProto.FLOAT)
 
     def linear(
-        self, x: str, name: str, weight: "np.ndarray", bias: "np.ndarray | None" = None, out: str = ""
+        self, x: str, name: str, weight: np.ndarray, bias: np.ndarray | None = None, out: str = ""
     ) -> str:
         """x Wᵀ + b in the graph's precision.
 
@@ -149,7 +146,7 @@ class Graph:
             accuracy_level=_EIGHT_BITS_TO_EIGHT_BITS,
         )
 
-    def dense(self, x: str, name: str, weight: "np.ndarray", bias: "np.ndarray") -> str:
+    def dense(self, x: str, name: str, weight: np.ndarray, bias: np.ndarray) -> str:
         """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`.
 
         Args:

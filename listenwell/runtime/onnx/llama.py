@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.runtime.base import probe_layer
 from listenwell.runtime.onnx.graph import MICROSOFT, Graph
-
-if TYPE_CHECKING:
-    import numpy as np
 
 EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
 
@@ -72,9 +71,9 @@ class LlamaShape:
 def build_llama(
     graph: Graph,
     shape: LlamaShape,
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     advance: Callable[[int], None] = lambda count: None,
-    soft_prompt: "np.ndarray | None" = None,
+    soft_prompt: np.ndarray | None = None,
 ) -> None:
     """Write a Llama's graph.
 
@@ -103,10 +102,8 @@ def cache_names(layer: int) -> tuple[tuple[str, str], tuple[str, str]]:
     )
 
 
-def rotations(shape: LlamaShape) -> "tuple[np.ndarray, np.ndarray]":
+def rotations(shape: LlamaShape) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and sines of rotary positions (Su et al. 2021, eq. 15): (positions, head width / 2) each."""
-    import numpy as np
-
     # In float32 as transformers has them: late positions' angles are large, and round differently.
     powers = np.arange(0, shape.head_width, 2, dtype=np.float32) / np.float32(shape.head_width)
     frequencies = (1 / np.float32(shape.theta) ** powers).astype(np.float32)
@@ -120,13 +117,11 @@ class _Llama:
 
     graph: Graph
     shape: LlamaShape
-    weights: Mapping[str, "np.ndarray"]
-    soft_prompt: "np.ndarray | None"
+    weights: Mapping[str, np.ndarray]
+    soft_prompt: np.ndarray | None
 
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it; the residual stream runs through the layers, its norm is what they read."""
-        import numpy as np
-
         graph, shape = self.graph, self.shape
         tokens = graph.input("tokens", "INT64", ["rows", "more"])
         cosines, sines = rotations(shape)
@@ -212,9 +207,7 @@ class _Llama:
         )
         return outputs[0], outputs[3]
 
-    def _stacked(self, name: str, *parts: str) -> "np.ndarray":
-        import numpy as np
-
+    def _stacked(self, name: str, *parts: str) -> np.ndarray:
         return np.concatenate([self.weights[f"{name}.{part}_proj.weight"] for part in parts])
 
     def _gain(self, norm: str) -> str:

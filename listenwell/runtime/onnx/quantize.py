@@ -4,10 +4,7 @@ Codes are the nearest ones. The search for better scales that onnxruntime calls 
 comes no closer to the model in full precision; what helps is `smooth.py`.
 """
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
 BITS, BLOCK = 8, 32
 _MOST = 2**BITS - 1
@@ -15,7 +12,7 @@ _ROWS = 4096
 """Worked on at once: a vocabulary's table would need three times its own memory."""
 
 
-def quantized(weight: "np.ndarray", block: int = BLOCK) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
+def quantized(weight: np.ndarray, block: int = BLOCK) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A matrix as onnxruntime's MatMulNBits wants it: w ≈ scale (code − zero).
 
     Args:
@@ -25,8 +22,6 @@ def quantized(weight: "np.ndarray", block: int = BLOCK) -> "tuple[np.ndarray, np
     Returns:
         codes (outputs, blocks, block) uint8, scales (outputs, blocks) float32, zeros (outputs, blocks) uint8
     """
-    import numpy as np
-
     rows, blocks = len(weight), -(-weight.shape[1] // block)
     codes = np.empty((rows, blocks, block), np.uint8)
     scales, zeros = np.empty((rows, blocks), np.float32), np.empty((rows, blocks), np.uint8)
@@ -36,9 +31,7 @@ def quantized(weight: "np.ndarray", block: int = BLOCK) -> "tuple[np.ndarray, np
     return codes, scales, zeros
 
 
-def _coded(weight: "np.ndarray", block: int) -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
-    import numpy as np
-
+def _coded(weight: np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rows, width = weight.shape
     blocks = np.pad(weight, ((0, 0), (0, -width % block))).reshape(rows, -1, block)
     # Zero is always in the range, so that its code is a whole number from 0 to 255.
