@@ -1,4 +1,8 @@
-"""The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold."""
+"""The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold.
+
+For likelihoods, a row is a prompt and then reply after reply: each sees the prompt and itself. So a prompt is
+read once however many replies there are, no reply is padded, and several prompts keep a GPU busy.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +17,15 @@ from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
 from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
+
+ROW_TOKENS, CPU_TOKENS, GPU_TOKENS = 2048, 2048, 32_768
+"""Tokens of the replies in a row, and tokens in a pass."""
+LOGIT_ROWS = 8192
+"""Places whose words are predicted at once: each takes the whole vocabulary."""
+FILLED, PROMPT = -2, -1
+"""Segments that are no reply."""
+Request = tuple[Sequence[int], Sequence[Sequence[int]]]
+"""A prompt, and the replies that go on from it."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +161,15 @@ class TorchRuntime:
 
     def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
-        from listenwell.runtime.torch_choices import mean_hidden_states
-
-        return mean_hidden_states(self._model, prompt, replies)
+        means = []
+        for reply in replies:
+            tokens = torch.tensor([[*prompt, *reply]], device=self._model.device)
+            with torch.inference_mode():
+                output = self._model.base_model(tokens, use_cache=False, output_hidden_states=True)
+            states = output.hidden_states
+            hidden_state = states[probe_layer(len(states) - 1)][0, len(prompt) :]
+            means.append(hidden_state.float().mean(0).cpu().numpy())
+        return np.stack(means) if means else np.zeros((0, int(self._model.config.hidden_size)), np.float32)
 
     def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
         """How unlikely the tokens from place `first` on are after those before them, in nats."""
@@ -160,12 +179,7 @@ class TorchRuntime:
             return float(torch.nn.functional.cross_entropy(logits, everything[0, first:], reduction="sum"))
 
     def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
-        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
-
-        Args:
-            prompt: tokens that all replies go on from.
-            replies: tokens of each, its end mark included.
-        """
+        """How likely each reply is after the prompt, in nats: (replies,) float32."""
         log_likelihoods: np.ndarray = self.log_likelihoods_of([prompt], replies)[0]
         return log_likelihoods
 
@@ -173,17 +187,29 @@ class TorchRuntime:
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
     ) -> np.ndarray:
         """The same after each of several prompts: (prompts, replies)."""
-        from listenwell.runtime.torch_choices import log_likelihoods_of
+        scores = np.zeros((len(prompts), len(replies)), np.float32)
+        for columns in _parts([len(reply) for reply in replies], ROW_TOKENS):
+            some = [replies[column] for column in columns]
+            each = self.log_likelihoods_each([(prompt, some) for prompt in prompts])
+            scores[:, columns] = np.stack(each) if each else scores[:, columns]
+        return scores
 
-        return log_likelihoods_of(self._model, prompts, replies)
-
-    def log_likelihoods_each(
-        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> list[np.ndarray]:
+    def log_likelihoods_each(self, requests: Sequence[Request]) -> list[np.ndarray]:
         """The same where every prompt has replies of its own: (replies,) for each."""
-        from listenwell.runtime.torch_choices import log_likelihoods_each
-
-        return log_likelihoods_each(self._model, requests)
+        most = GPU_TOKENS if self._model.device.type == "cuda" else CPU_TOKENS
+        scores = [np.zeros(0, np.float32)] * len(requests)
+        lengths = [len(prompt) + sum(map(len, replies)) for prompt, replies in requests]
+        order = sorted((row for row in range(len(requests)) if requests[row][1]), key=lengths.__getitem__)
+        rows: list[int] = []
+        for index, row in enumerate(order):
+            rows.append(row)
+            is_last = index + 1 == len(order)
+            if is_last or (len(rows) + 1) * lengths[order[index + 1]] > most:
+                values = _log_likelihoods(self._model, [requests[number] for number in rows])
+                for number, value in zip(rows, values, strict=True):
+                    scores[number] = value
+                rows = []
+        return scores
 
     @property
     def batch_size(self) -> int:
@@ -257,3 +283,67 @@ def _merged(model: Any, adapter: Path) -> Any:  # noqa: ANN401
     except ModuleNotFoundError:
         raise MissingExtraError("peft", "train", "Loading an adapter") from None
     return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+
+
+def _log_likelihoods(model: Any, requests: Sequence[Request]) -> list[np.ndarray]:  # noqa: ANN401
+    """How likely replies are after their prompts, all in one pass: (replies,) float32 for each prompt."""
+    device, on_gpu = model.device, model.device.type == "cuda"
+    longest = max(len(prompt) for prompt, _ in requests)
+    shape = (len(requests), longest + max(sum(map(len, replies)) for _, replies in requests))
+    tokens, positions, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, FILLED)
+    targets, before, counts = list[int](), list[int](), list[int]()
+    for row, (prompt, replies) in enumerate(requests):
+        start, base = longest - len(prompt), row * shape[1]
+        tokens[row, start:longest], segments[row, start:longest] = prompt, PROMPT
+        positions[row, start:longest] = np.arange(len(prompt))
+        here = longest
+        for number, reply in enumerate(replies):
+            end = here + len(reply)
+            tokens[row, here:end], segments[row, here:end] = reply, number
+            positions[row, here:end] = len(prompt) + np.arange(len(reply))
+            targets += reply
+            before += [base + longest - 1, *range(base + here, base + end - 1)][: len(reply)]
+            counts.append(len(reply))
+            here = end
+    moved = torch.from_numpy(segments).to(device)
+    # Everybody sees its own segment; replies see the prompt too.
+    seen = (moved[:, :, None] == moved[:, None, :]) | (
+        (moved == PROMPT)[:, None, :] & (moved >= 0)[:, :, None]
+    )
+    seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=device).tril()
+    with torch.inference_mode():
+        with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
+            states = model.base_model(
+                input_ids=torch.from_numpy(tokens).to(device),
+                attention_mask=seen[:, None],
+                position_ids=torch.from_numpy(positions).to(device),
+                use_cache=False,
+            ).last_hidden_state
+        selected = states.flatten(0, 1)[torch.tensor(before, device=device)]  # (words, width)
+        nats = _nats(model.get_output_embeddings(), selected, torch.tensor(targets, device=device))
+    owners = np.repeat(np.arange(len(counts)), counts)
+    sums = -np.bincount(owners, nats.cpu().numpy().astype(np.float64), len(counts)).astype(np.float32)
+    return list(np.split(sums, np.cumsum([len(replies) for _, replies in requests])[:-1]))
+
+
+def _nats(head: Any, states: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+    """How unlikely each target is after its state: (words,)."""
+    parts = zip(states.split(LOGIT_ROWS), targets.split(LOGIT_ROWS), strict=True)
+    return torch.cat(
+        [
+            torch.nn.functional.cross_entropy(head(some.float()).float(), those, reduction="none")
+            for some, those in parts
+        ]
+    )
+
+
+def _parts(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Numbers of neighbours that together are no longer than `most`; one that is longer alone."""
+    part: list[int] = []
+    for number, length in enumerate(lengths):
+        if part and sum(lengths[member] for member in part) + length > most:
+            yield part
+            part = []
+        part.append(number)
+    if part:
+        yield part

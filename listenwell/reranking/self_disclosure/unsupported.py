@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from listenwell.errors import InputError
 from listenwell.metrics.checks import check_some
-from listenwell.reranking.self_disclosure.first_person import Span, find_claims
-from listenwell.reranking.self_disclosure.lexicon import EMPTY, PARENTS, SAME
+from listenwell.reranking.self_disclosure.first_person import SAME, WORDS, Span, find_claims
 from listenwell.words import expanded, words
 
 
@@ -96,19 +95,19 @@ def _about(span: Span, reply_words: Sequence[Word]) -> tuple[str, ...]:
         if not word.text[0].isalnum():
             break
         clause.append(word.text)
-    return tuple(dict.fromkeys(word for word in clause if word not in EMPTY))
+    return tuple(dict.fromkeys(word for word in clause if word not in WORDS["empty"]))
 
 
 def _persona_words(line: str) -> list[str]:
     """The words of a persona line; who is a parent has a child, who has a parent need not."""
     line_words = [word.text for word in words_with_spans(line)]
     kin = line_words[line_words.index("am") + 1 :][:4] if "am" in line_words else []
-    return [*line_words, "child"] if PARENTS & set(kin) else line_words
+    return [*line_words, "child"] if WORDS["parents"] & set(kin) else line_words
 
 
 def _roots(word: str) -> set[str]:
     """A word without its ending, and those that speak of the same part of a life."""
-    if word in EMPTY:
+    if word in WORDS["empty"]:
         return set()
     root = plain = word.removesuffix("'s")
     for ending, instead in (("ies", "y"), ("ses", "s"), ("ing", ""), ("ied", "y"), ("ed", ""), ("s", "")):

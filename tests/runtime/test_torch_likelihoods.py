@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from listenwell.runtime import torch_choices
+from listenwell.runtime import torch_engine
 from listenwell.runtime.torch_engine import TorchRuntime
 
 PROMPTS = [[5], [1, 40, 50, 60, 70], [8, 9, 10], [1, 40, 51]]
@@ -25,11 +25,11 @@ def one_by_one(runtime):
 )
 def test_many_prompts_and_replies_are_those_one_by_one(runtime, monkeypatch, sizes, passes):
     row, tokens, logits = sizes
-    monkeypatch.setattr(torch_choices, "ROW_TOKENS", row)
-    monkeypatch.setattr(torch_choices, "CPU_TOKENS", tokens)
-    monkeypatch.setattr(torch_choices, "LOGIT_ROWS", logits)
-    asked, real = [], torch_choices._pass
-    monkeypatch.setattr(torch_choices, "_pass", lambda *given: asked.append(1) or real(*given))
+    monkeypatch.setattr(torch_engine, "ROW_TOKENS", row)
+    monkeypatch.setattr(torch_engine, "CPU_TOKENS", tokens)
+    monkeypatch.setattr(torch_engine, "LOGIT_ROWS", logits)
+    asked, real = [], torch_engine._log_likelihoods
+    monkeypatch.setattr(torch_engine, "_log_likelihoods", lambda *given: asked.append(1) or real(*given))
     found = runtime.log_likelihoods_of(PROMPTS, REPLIES)
     assert found.shape == (4, 5) and found.dtype == np.float32 and len(asked) == passes
     np.testing.assert_allclose(found, one_by_one(runtime), rtol=1e-4)
@@ -43,7 +43,7 @@ def test_every_prompt_can_have_replies_of_its_own(runtime, monkeypatch):
         (PROMPTS[1], REPLIES[:1]),
     ]
     for tokens in (2048, 20, 1):
-        monkeypatch.setattr(torch_choices, "CPU_TOKENS", tokens)
+        monkeypatch.setattr(torch_engine, "CPU_TOKENS", tokens)
         found = runtime.log_likelihoods_each(asked)
         assert [each.shape for each in found] == [(2,), (0,), (4,), (1,)]
         for each, (prompt, replies) in zip(found, asked, strict=True):
