@@ -93,13 +93,7 @@ def write_hugging_face(model: Merged, folder: Path) -> None:
 
 
 def write_gguf(model: Merged, file: Path, name: str) -> None:
-    """Configuration, vocabulary and weights in half precision; whole or not at all.
-
-    Args:
-        model: a Llama with a byte-level BPE vocabulary.
-        file: where to.
-        name: what the model is called inside.
-    """
+    """Write a Llama with a byte-level BPE vocabulary in half precision, whole or not at all."""
     import gguf
 
     with disk_errors(file), TemporaryDirectory(dir=file.resolve().parent, prefix=".export.") as aside:

@@ -57,7 +57,6 @@ class HasPerplexity(Protocol):
 
     def perplexity(self, examples: Iterable[Example]) -> Perplexity:
         """Perplexity by token, word and byte."""
-        ...
 
 
 @runtime_checkable
@@ -66,7 +65,6 @@ class PredictsFactors(Protocol):
 
     def factor_probabilities(self, dialogue: Dialogue, known: Factors) -> dict[str, np.ndarray]:
         """Factor to the probabilities of its labels, for factors that `known` leaves open."""
-        ...
 
 
 @dataclass(frozen=True)

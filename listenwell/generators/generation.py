@@ -69,12 +69,7 @@ def generate_rows(
 ) -> list[Generation]:
     """The texts of several replies, generated in one batch, none blank; each is the same alone.
 
-    Args:
-        runtime: the engine.
-        prefix: the engine's state before the replies; beam search needs a `SharedPrefix`.
-        decoding: how tokens are selected.
-        seeds: one for each reply.
-        on_text: gets the first reply in chunks, which add up to exactly its text.
+    `on_text` gets the first reply in chunks, which add up to exactly its text.
     """
     replies = [
         _Reply(Row(seed), TextStream(runtime.vocabulary), on_text if number == 0 else None)

@@ -43,9 +43,7 @@ class RelevanceConfig:
 class Relevance:
     """Keeps the sentences of the listener's persona that are nearest to the dialogue.
 
-    Args:
-        config: how much is kept.
-        encode: texts to vectors; all-MiniLM-L6-v2 if not given, loaded when it is first needed.
+    `encode` is all-MiniLM-L6-v2 by default, loaded when it is first needed.
     """
 
     def __init__(self, config: RelevanceConfig | None = None, encode: Encode | None = None) -> None:
@@ -56,12 +54,7 @@ class Relevance:
     def keep(self, dialogue: Dialogue, length: Callable[[str], int]) -> tuple[Dialogue, tuple[str, ...]]:
         """The dialogue with what is kept of its listener's persona, and what the user should know.
 
-        Kept sentences stay in their order; nothing is computed where all fit. What is known of the others
-        stays as it is: it is never the listener's own.
-
-        Args:
-            dialogue: any.
-            length: how many tokens a sentence takes.
+        Kept sentences stay in their order; nothing is computed where all fit. `length` counts tokens.
         """
         persona = dialogue.persona_of(dialogue.listener)
         if persona is None or not persona.lines:

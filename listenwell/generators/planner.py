@@ -62,12 +62,7 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Planner:
-    """Computes plans from the probabilities of a generator's next tokens.
-
-    Args:
-        runtime: the generator's engine.
-        tokens: the plan tokens in its vocabulary.
-    """
+    """Computes plans from the probabilities of a generator's next tokens; a state's rows are dialogues."""
 
     runtime: Runtime
     tokens: PlanTokens
@@ -77,10 +72,7 @@ class Planner:
     ) -> np.ndarray:
         """The probability of each of the 32 emotions: (rows, 32).
 
-        Args:
-            state: after each dialogue's prompt, a row each.
-            annotated: the annotators' likeliest emotions of each; empty where there are none.
-            share: their weight beside the generator's own prediction, 0 to 1.
+        The annotators' likeliest emotions of a dialogue, if there are any, have the weight `share`.
         """
         own = self._next(state, "emotion")
         theirs = np.full(own.shape, 1e-3)
@@ -142,13 +134,7 @@ class Planner:
         return Drafts(plans, self.runtime.pick(acts, indices))
 
     def sample(self, state: State, count: int, seeds: Sequence[int]) -> list[list[list[int]]]:
-        """Tokens of whole plans, each sampled independently from the generator's probabilities.
-
-        Args:
-            state: after each dialogue's prompt, a row each.
-            count: how many plans of each.
-            seeds: one for each row.
-        """
+        """Tokens of `count` whole plans for each row, sampled from the generator's probabilities."""
         randoms = [np.random.default_rng([seed, 23]) for seed in seeds]
         state = self.runtime.pick(state, [row for row in range(len(seeds)) for _ in range(count)])
         drawn: list[list[int]] = [[] for _ in range(count * len(seeds))]

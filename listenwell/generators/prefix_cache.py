@@ -16,12 +16,7 @@ Tokens = tuple[int, ...]
 
 
 class PrefixCache:
-    """The states that a generator needs again.
-
-    Args:
-        runtime: the engine.
-        plans: the plan tokens.
-    """
+    """The states that a generator needs again."""
 
     def __init__(self, runtime: Runtime, plans: PlanTokens) -> None:
         self._runtime, self._plans = runtime, plans
@@ -37,13 +32,7 @@ class PrefixCache:
         return last[1]
 
     def keep(self, prompts: tuple[Tokens, ...], plans: Sequence[Sequence[Factors]], state: State) -> None:
-        """Keep the state of plans that were encoded up to their last token.
-
-        Args:
-            prompts: of the dialogues.
-            plans: of each dialogue.
-            state: a row for each of them all.
-        """
+        """Keep the state of all dialogues' plans, a row each, that were encoded up to their last token."""
         stems = [(row, self._stem(plan)) for row, own in enumerate(plans) for plan in own]
         self._drafted = (prompts, {stem: index for index, stem in enumerate(stems)}, state)
 
@@ -56,10 +45,7 @@ class PrefixCache:
     ) -> State:
         """The state before the text of each reply, a row each.
 
-        Args:
-            prompts: of the dialogues.
-            soft_prompt: its tokens; none to generate without.
-            planned: the number of each reply's dialogue, and its plan; all have one, or none has.
+        `planned` has the number of each reply's dialogue, and its plan; all have one, or none has.
         """
         state, rows = self.read(prompts), [row for row, _ in planned]
         tokens = [tuple(self._plans.encode(plan)) if plan else () for _, plan in planned]

@@ -87,12 +87,7 @@ class RemoteConfig:
 
 
 class Remote(Generator, Plan):
-    """Fills the stages *plan* and *generate*.
-
-    Args:
-        config: of the endpoint.
-        client: another HTTP client, for tests.
-    """
+    """Fills the stages *plan* and *generate*."""
 
     Config = RemoteConfig
 

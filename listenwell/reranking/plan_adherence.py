@@ -37,10 +37,7 @@ def plan_adherence(
 ) -> list[float | None]:
     """The probability that each candidate does what its plan says, 0 to 1; None where there is no plan.
 
-    Args:
-        predictions: of the candidates.
-        candidates: the replies with their plans.
-        target: what the caller asked for; it then counts instead of the plan, by its least likely part.
+    A target counts instead of the plan, by its least likely part.
     """
     return [
         None

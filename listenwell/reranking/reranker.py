@@ -41,12 +41,7 @@ class Reranker(Rerank):
 
     @classmethod
     def load(cls, config: RerankerConfig | None = None, annotator: "Annotator | None" = None) -> "Reranker":
-        """With the shipped annotators, where a feature needs them.
-
-        Args:
-            config: the weights; the default ones without.
-            annotator: one that is already loaded, with the heads of `annotators.replies.REPLY_HEADS`.
-        """
+        """With the shipped annotators where a feature needs them and none is handed in."""
         config = config or RerankerConfig()
         if annotator is None and any(map(config.weight, ANNOTATED)):
             from listenwell.annotators.annotator import Annotator
@@ -79,12 +74,8 @@ class Reranker(Rerank):
     ) -> tuple[Candidate, ...]:
         """The candidates with the value of every feature and the total, the best first.
 
-        Of candidates with the same words the first is kept; equal totals keep their order.
-
-        Args:
-            dialogue: what was said before.
-            candidates: the replies.
-            target: what the caller asked for; `plan_adherence` then has a larger weight.
+        Of candidates with the same words the first is kept; equal totals keep their order. With a target,
+        `plan_adherence` has a larger weight.
         """
         steered = _steers(target)
         config = self.config.for_steering() if steered else self.config

@@ -4,12 +4,7 @@ import torch
 
 
 class AddedTokens(torch.nn.Module):  # type: ignore[misc]
-    """An embedding layer with more rows than it was trained with.
-
-    Args:
-        known: (vocabulary, width), never trained.
-        rows: (new tokens, width), which are, unless they are told not to.
-    """
+    """An embedding layer with more rows than it was trained with; only the new ones are trained."""
 
     def __init__(self, known: torch.Tensor, rows: torch.Tensor) -> None:
         super().__init__()

@@ -48,13 +48,7 @@ def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -
 
 
 def save_weights(model: torch.nn.Module, encoder: Any, folder: Path) -> None:  # noqa: ANN401
-    """Write a model's weights in fp16: its adapter's and its own beside it, or all of them.
-
-    Args:
-        model: the whole.
-        encoder: the part of it that may have an adapter.
-        folder: an open checkpoint's folder.
-    """
+    """Write a model's weights in fp16: its encoder's adapter and its own beside it, or all of them."""
     from safetensors.torch import load_file, save_file
 
     if has_adapter(encoder):
@@ -76,11 +70,7 @@ def load_weights(
 ) -> None:
     """Load a checkpoint's weights; an adapter is merged into the encoder, which has none itself.
 
-    Args:
-        model: the whole.
-        encoder: the part of it that an adapter belongs to.
-        saved: the checkpoint.
-        old_prefixes: prefixes of weights' names in earlier releases to those of today.
+    `old_prefixes` maps prefixes of weights' names in earlier releases to those of today.
     """
     from safetensors.torch import load_file
 

@@ -10,13 +10,7 @@ from listenwell.errors import CheckpointError
 
 
 def merge_lora(model: Any, config: Path, weights: Path) -> None:  # noqa: ANN401
-    """Add an adapter in peft's format to a model in place: W + (alpha / rank) B A (Hu et al. 2022, eq. 3).
-
-    Args:
-        model: a torch module with the layers the adapter was trained on.
-        config: adapter_config.json.
-        weights: adapter_model.safetensors.
-    """
+    """Add an adapter in peft's format to a model in place: W + (alpha / rank) B A (Hu et al. 2022, eq. 3)."""
     from safetensors.torch import load_file
 
     settings = json.loads(config.read_text(encoding="utf-8"))

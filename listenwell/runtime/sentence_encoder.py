@@ -27,11 +27,9 @@ class _Backend(Protocol):
 
     def pooled(self, texts: Sequence[TokenizedText]) -> np.ndarray:
         """The mean of each text's states: (texts, width)."""
-        ...
 
     def token_states(self, texts: Sequence[TokenizedText]) -> Iterator[tuple[int, np.ndarray]]:
         """Indices of texts, each with the states of its tokens (tokens, width), in any order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -52,10 +50,7 @@ class Tokens:
 class SentenceEncoder:
     """Encodes texts on the CPU, in batches of similar length with a token budget. Threads may share it.
 
-    Args:
-        backend: the encoder.
-        vocabulary: its tokenizer.
-        limit: the most tokens of a text; what follows is cut off.
+    What a text has beyond `limit` tokens is cut off.
     """
 
     def __init__(self, backend: _Backend, vocabulary: Vocabulary, limit: int) -> None:
@@ -97,12 +92,7 @@ class SentenceEncoder:
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """Encode texts that are split into words.
 
-        Args:
-            texts: the words of each.
-            advance: is called with the number of texts that were encoded.
-
-        Returns:
-            The texts' vectors as in `encode`, and for each text the mean state of each word (words, width).
+        Returns the texts' vectors as in `encode`, and for each text the mean state of each word.
         """
         encodings = self._vocabulary.encode_words(texts)
         inputs = [self._tokens(ids) for ids, _ in encodings]

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from listenwell.errors import MissingExtraError, WeightsError
-from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
+from listenwell.runtime.base import Runtime, TopTokens, probe_layer, top_tokens_of
 from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
@@ -36,10 +36,10 @@ class TorchState:
     logits: torch.Tensor  # (rows, vocabulary)
     known: torch.Tensor  # (rows, tokens so far): 0 where a shorter row was filled up
     hidden_states: torch.Tensor | None = field(default=None, kw_only=True)
-    """(rows, width): the last token's states after `middle_layer` layers, where the model gives them"""
+    """(rows, width): the last token's states after `probe_layer` layers, where the model gives them"""
 
 
-class TorchRuntime:
+class TorchRuntime(Runtime):
     """A model folder, run in float32 on the CPU."""
 
     soft_prompt: tuple[int, ...] = ()
@@ -53,10 +53,7 @@ class TorchRuntime:
     def from_folder(cls, folder: Path, adapter: Path | None = None) -> "TorchRuntime":
         """Load config.json, model.safetensors and tokenizer.json; pickled weights are refused.
 
-        Args:
-            folder: the model.
-            adapter: a folder with a LoRA adapter, merged into the model's weights; tokens that it adds to the
-                vocabulary become rows of the embeddings.
+        A LoRA adapter is merged; tokens that it adds to the vocabulary become rows of the embeddings.
         """
         from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
@@ -83,14 +80,6 @@ class TorchRuntime:
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision("high")
             self._model = self._model.cuda()
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text; what looks like a special token in it stays text."""
-        return self.vocabulary.encode(text)
-
-    def prefill(self, tokens: Sequence[int]) -> TorchState:
-        """Read a prompt: a state of one row."""
-        return self.prefill_many([tokens])
 
     def prefill_many(self, prompts: Sequence[Sequence[int]]) -> TorchState:
         """Read several prompts at once, a row each; shorter ones are filled up on the left."""
@@ -153,7 +142,7 @@ class TorchRuntime:
         return TopTokens(*(tensor.cpu().numpy() for tensor in tensors))
 
     def hidden_states(self, state: TorchState) -> np.ndarray:
-        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
+        """Each row's last token after `probe_layer` layers: float32, (rows, width)."""
         if state.hidden_states is None:
             raise TypeError("this engine keeps no states of its layers")
         hidden_states: np.ndarray = state.hidden_states.cpu().numpy()
@@ -170,13 +159,6 @@ class TorchRuntime:
             hidden_state = states[probe_layer(len(states) - 1)][0, len(prompt) :]
             means.append(hidden_state.float().mean(0).cpu().numpy())
         return np.stack(means) if means else np.zeros((0, int(self._model.config.hidden_size)), np.float32)
-
-    def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
-        """How unlikely the tokens from place `first` on are after those before them, in nats."""
-        with torch.inference_mode():
-            everything = torch.tensor([list(tokens)])
-            logits = self._model(input_ids=everything, logits_to_keep=len(tokens) - first + 1).logits[0, :-1]
-            return float(torch.nn.functional.cross_entropy(logits, everything[0, first:], reduction="sum"))
 
     def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """How likely each reply is after the prompt, in nats: (replies,) float32."""
@@ -213,7 +195,7 @@ class TorchRuntime:
 
     @property
     def batch_size(self) -> int:
-        """How many dialogues it likes to be asked about at once."""
+        """How many dialogues are best handed to it at once."""
         return 64 if self._model.device.type == "cuda" else 1
 
     def _forward(self, tokens: list[list[int]], cache: Any, known: torch.Tensor) -> TorchState:  # noqa: ANN401
@@ -264,7 +246,7 @@ def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
 
 
 def _add_soft_prompt(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN401
-    """Let the model read a voice, if there is one; it cannot say it: the output layer stays as it is."""
+    """Let the model read a soft prompt, if there is one; it cannot be generated: the output layer stays."""
     from safetensors.torch import load_file
 
     from listenwell.runtime.added_tokens import AddedTokens

@@ -61,11 +61,8 @@ BASE_MODELS = {
 
 
 def find_weights(name: str, folder: Path | None = None) -> Path:
-    """A folder with the weights of a base model, unpacked where need be.
-
-    Args:
-        name: one of BASE_MODELS.
-        folder: the user's own choice, a folder or a GGUF file; nothing else is tried when it is given.
+    """A folder with the weights of a base model, unpacked where need be; nothing but the user's own folder or
+    GGUF file is tried when that is given.
     """
     return unpacked(find_source(name, folder))
 

@@ -3,6 +3,7 @@ import pytest
 
 from listenwell.runtime import torch_engine
 from listenwell.runtime.torch_engine import TorchRuntime
+from tests.tiny import log_likelihood
 
 PROMPTS = [[5], [1, 40, 50, 60, 70], [8, 9, 10], [1, 40, 51]]
 REPLIES = [[9], [9, 10, 11, 12, 13, 14, 15], [200, 3], [2], [7, 7, 7]]
@@ -14,10 +15,7 @@ def runtime(tiny_llama):
 
 
 def one_by_one(runtime):
-    return [
-        [-runtime.negative_log_likelihood([*prompt, *reply], len(prompt)) for reply in REPLIES]
-        for prompt in PROMPTS
-    ]
+    return [[log_likelihood(runtime, prompt, reply) for reply in REPLIES] for prompt in PROMPTS]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +45,7 @@ def test_every_prompt_can_have_replies_of_its_own(runtime, monkeypatch):
         found = runtime.log_likelihoods_each(asked)
         assert [each.shape for each in found] == [(2,), (0,), (4,), (1,)]
         for each, (prompt, replies) in zip(found, asked, strict=True):
-            alone = [-runtime.negative_log_likelihood([*prompt, *reply], len(prompt)) for reply in replies]
+            alone = [log_likelihood(runtime, prompt, reply) for reply in replies]
             np.testing.assert_allclose(each, alone, rtol=1e-4)
 
 

@@ -52,12 +52,7 @@ def claims(reply: str) -> tuple[Claim, ...]:
 
 
 def unsupported_disclosure(reply: str, persona: Iterable[str] = ()) -> tuple[Claim, ...]:
-    """The claims that no line of the persona supports: one that speaks of the same thing.
-
-    Args:
-        reply: what the listener would say.
-        persona: the lines of the listener's own persona.
-    """
+    """The claims of which no line of the listener's persona speaks."""
     stated = claims(reply)
     held = (
         {root for line in persona for word in _persona_words(line) for root in _roots(word)}
@@ -70,12 +65,7 @@ def unsupported_disclosure(reply: str, persona: Iterable[str] = ()) -> tuple[Cla
 def unsupported_disclosure_rate(
     replies: Sequence[str], personas: Sequence[Sequence[str]] | None = None
 ) -> float:
-    """The share of replies, in percent, with at least one unsupported claim.
-
-    Args:
-        replies: of any system.
-        personas: for each reply the lines of its speaker's persona; none without.
-    """
+    """The share of replies, in percent, with at least one claim that their own persona does not support."""
     check_some(replies, "replies")
     held = personas if personas is not None else [()] * len(replies)
     if len(held) != len(replies):

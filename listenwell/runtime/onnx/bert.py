@@ -65,16 +65,10 @@ def build_bert(
     weights: Mapping[str, np.ndarray],
     advance: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Write a BERT's graph.
+    """Write a BERT's graph from weights by Hugging Face's names.
 
     Inputs, all (rows, length) int64: tokens; types, 0 or 1; positions; segments, the number of the text that
-    a place belongs to: a place sees those of its own segment. Output: states (rows, length, width).
-
-    Args:
-        graph: takes it.
-        shape: the model's.
-        weights: by Hugging Face's names.
-        advance: is told of each layer that is done.
+    a token belongs to: it sees those of its own segment. Output: states (rows, length, width).
     """
     _Bert(graph, shape, weights).build(advance)
 

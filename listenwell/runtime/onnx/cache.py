@@ -94,13 +94,7 @@ def graph_folder(ingredients: Ingredients) -> Path:
 
 
 def cached_graph(name: str, key: str, build: Callable[[Graph], None]) -> Path:
-    """The folder with a graph of few weights in float32, built now if it is missing or damaged.
-
-    Args:
-        name: begins the folder's name.
-        key: names all that shapes the graph.
-        build: adds inputs, nodes and outputs.
-    """
+    """The folder with a graph of few weights in float32, built now if it is missing or damaged."""
 
     def fill(aside: Path) -> None:
         with Graph(aside, "fp32") as graph:

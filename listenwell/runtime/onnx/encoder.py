@@ -36,27 +36,13 @@ class OnnxEncoder(OnnxModel):
         threads: int | None = None,
         heads: PooledHeads | None = None,
     ) -> Self:
-        """Load an encoder; its graph is built where the cache has none.
-
-        Args:
-            weights: a folder in Hugging Face's layout.
-            adapter: a folder with a LoRA adapter.
-            precision: "int8", or "fp32" for the same numbers as torch.
-            threads: how many to use.
-            heads: pooling and heads; mean pooling alone if not given.
-        """
+        """Load an encoder; its graph is built where the cache has none. By default it has mean pooling."""
         return cls(graph_folder(Ingredients(weights, precision, adapter, heads or PooledHeads())), threads)
 
     def run(self, batch: TokenBatch, outputs: Sequence[str]) -> list[np.ndarray]:
-        """Run one batch through the graph.
+        """Run one batch, its texts numbered from 1 without gaps; outputs are STATES, POOLED or a head's name.
 
-        Args:
-            batch: texts numbered from 1 without gaps.
-            outputs: names of outputs: STATES, POOLED or a head's.
-
-        Returns:
-            For each output float32: (rows, length, n) in the batch's layout for outputs by token, meaningless
-            in padding; (texts, n) for outputs by text.
+        For each output float32: (texts, n), or by token (rows, length, n), meaningless in padding.
         """
         mask = batch.mask
         if mask.mean() > 1 - PADDED:
@@ -77,15 +63,9 @@ class OnnxEncoder(OnnxModel):
         outputs: Sequence[str],
         advance: Callable[[int], None] | None = None,
     ) -> Iterator[tuple[list[int], list[np.ndarray]]]:
-        """Run any number of texts, in batches of similar length of at most CPU_TOKENS tokens.
+        """Run any number of texts, none of them empty, in batches of at most CPU_TOKENS tokens.
 
-        Args:
-            texts: none of them empty.
-            outputs: as in `run`.
-            advance: is called with the number of texts of each finished batch.
-
-        Yields:
-            The indices of a batch's texts, and its outputs.
+        Yields the indices of a batch's texts, and its outputs.
         """
         for indices in like_lengths([len(text) for text in texts], CPU_TOKENS):
             yield indices, self.run(TokenBatch.padded([texts[index] for index in indices]), outputs)

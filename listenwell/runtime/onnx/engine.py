@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from listenwell.errors import InputError
-from listenwell.runtime.base import TopTokens, top_tokens_of
+from listenwell.runtime.base import Runtime, TopTokens, top_tokens_of
 from listenwell.runtime.onnx.model import OnnxModel
 from listenwell.runtime.onnx.state import Branches, Cache, PackedRows
 
@@ -31,7 +31,7 @@ class _Read(NamedTuple):
     hidden_states: np.ndarray  # (kept, width)
 
 
-class OnnxRuntime(OnnxModel):
+class OnnxRuntime(OnnxModel, Runtime):
     """A Llama; states are values, and the engine itself remembers nothing but memory that is free."""
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -44,14 +44,6 @@ class OnnxRuntime(OnnxModel):
         self.context_length = int(self._notes["positions"])
         self.soft_prompt = tuple(range(self._words, self._words + int(self._notes.get("soft_prompt", 0))))
         self._spare: list[np.ndarray] = []
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text; what looks like a special token in it stays text."""
-        return self.vocabulary.encode(text)
-
-    def prefill(self, tokens: Sequence[int]) -> PackedRows:
-        """Read a prompt: a state of one row."""
-        return self.prefill_many([tokens])
 
     def prefill_many(self, prompts: Sequence[Sequence[int]]) -> PackedRows:
         """Read several prompts at once, a row each; what fills up the shorter ones is written over later."""
@@ -121,7 +113,7 @@ class OnnxRuntime(OnnxModel):
         return top_tokens_of(state.logits, count)
 
     def hidden_states(self, state: PackedRows | Branches) -> np.ndarray:
-        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
+        """Each row's last token after `probe_layer` layers: float32, (rows, width)."""
         return state.hidden_states
 
     def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
@@ -143,12 +135,7 @@ class OnnxRuntime(OnnxModel):
         return means
 
     def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
-        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
-
-        Args:
-            prompt: tokens that all replies go on from.
-            replies: tokens of each, its end mark included.
-        """
+        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once."""
         totals = np.zeros(len(replies), np.float32)
         if not len(totals):
             return totals
@@ -167,17 +154,6 @@ class OnnxRuntime(OnnxModel):
                     scores, tokens[0, offset + 1 : offset + 1 + len(scores)]
                 ).sum()
         return totals
-
-    def log_likelihoods_each(
-        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> list[np.ndarray]:
-        """The same where every prompt has replies of its own: (replies,) for each."""
-        return [self.log_likelihoods(prompt, replies) for prompt, replies in requests]
-
-    @property
-    def batch_size(self) -> int:
-        """How many dialogues it likes to be asked about at once: memory counts more than calls."""
-        return 1
 
     def _read(self, state: PackedRows, tokens: np.ndarray, scored: bool) -> PackedRows:
         """Read on from a state, in its own memory where that is free."""
@@ -262,14 +238,10 @@ class OnnxRuntime(OnnxModel):
         lengths: np.ndarray,
         kept: np.ndarray,
     ) -> _Read:
-        """Run the graph; keys and values are written into the cache.
+        """Run the graph on tokens (rows, more); keys and values are written into the cache.
 
-        Args:
-            cache: nobody else uses it now.
-            span: its rows that are read on.
-            tokens: (rows, more).
-            lengths: (rows,), of the rows with these tokens.
-            kept: flat places of the tokens whose states and successors are wanted.
+        `lengths` are those of the rows with these tokens, `kept` the flat indices of tokens whose states and
+        successors are returned.
         """
         total = int(lengths.max())
         if total > self.context_length:

@@ -22,13 +22,7 @@ _EIGHT_BITS_TO_EIGHT_BITS = 4
 
 
 class Graph:
-    """A graph in the making.
-
-    Args:
-        folder: where model.onnx and weights.bin go.
-        precision: "fp32", or "int8" for linear layers in 8 bits.
-        block: how many numbers are rounded together then.
-    """
+    """A graph in the making; with int8, linear layers are rounded in blocks of so many numbers."""
 
     def __init__(self, folder: Path, precision: str, block: int = BLOCK) -> None:
         self._folder, self.precision, self._block = folder, precision, block
@@ -93,10 +87,7 @@ class Graph:
     def lookup(self, indices: str, name: str, table: np.ndarray) -> str:
         """Rows of a table, which is never in memory as a whole: only the pages that are asked for are read.
 
-        Args:
-            indices: numbers of rows.
-            name: what the table is kept under.
-            table: (rows, width); in half precision where the graph's is not full.
+        The table is kept in half precision where the graph's is not full.
         """
         from onnx import TensorProto
 
@@ -109,15 +100,7 @@ class Graph:
     def linear(
         self, x: str, name: str, weight: np.ndarray, bias: np.ndarray | None = None, out: str = ""
     ) -> str:
-        """x Wᵀ + b in the graph's precision.
-
-        Args:
-            x: (…, width).
-            name: what the layer's weights are kept under.
-            weight: W, (outputs, width).
-            bias: b, (outputs,).
-            out: the result's name.
-        """
+        """x Wᵀ + b in the graph's precision, with W (outputs, width)."""
         out = out or f"{name}.out"
         if self.precision == "fp32":
             transposed = self.constant(f"{name}.weight", weight.T)
@@ -147,24 +130,12 @@ class Graph:
         )
 
     def dense(self, x: str, name: str, weight: np.ndarray, bias: np.ndarray) -> str:
-        """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`.
-
-        Args:
-            x: (…, width).
-            name: what weights and result are kept under.
-            weight: W, (outputs, width).
-            bias: b, (outputs,).
-        """
+        """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`."""
         product = self.node("MatMul", [x, self.constant(f"{name}.weight", weight.T)], [f"{name}.product"])
         return self.node("Add", [product, self.constant(f"{name}.bias", bias)], [name])
 
     def save(self, name: str, notes: Mapping[str, str]) -> None:
-        """Write the graph.
-
-        Args:
-            name: what it is.
-            notes: kept in the file, for whoever loads it.
-        """
+        """Write the graph, with notes for whoever loads it."""
         from onnx import helper
 
         graph = helper.make_graph(

@@ -77,19 +77,14 @@ def build_llama(
 ) -> None:
     """Write a Llama's graph.
 
-    Inputs: tokens (rows, more) int64; last (rows,) int32, the place of each row's last token counted from the
-    row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat places of the
+    Inputs: tokens (rows, more) int64; last (rows,) int32, the index of each row's last token counted from the
+    row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat indices of the
     tokens whose successors are predicted; and past keys and values of each layer, (rows, key heads, room,
     head width). Outputs: logits (scores, vocabulary), hidden_states (scores, width), the states of the same
-    tokens after `middle_layer` layers, and the same keys and values with the new tokens' after each row's old
+    tokens after `probe_layer` layers, and the same keys and values with the new tokens' after each row's old
     ones. The room can be larger than what is filled, and the outputs can be the inputs' own memory.
 
-    Args:
-        graph: takes it.
-        shape: the model's.
-        weights: by Hugging Face's names.
-        advance: is told of each layer that is done.
-        voice: (more tokens, width), numbered after the vocabulary: they can be read, and have no logits.
+    Soft prompt tokens are numbered after the vocabulary: they can be read, and have no logits.
     """
     _Llama(graph, shape, weights, soft_prompt).build(advance)
 

@@ -9,12 +9,7 @@ from listenwell.runtime.text import Vocabulary
 
 
 class OnnxModel:
-    """A graph, run on the CPU; several threads may use it at once.
-
-    Args:
-        folder: what `graph_folder` gave.
-        threads: how many to work with; as many as there are real cores, if not given.
-    """
+    """A graph from `graph_folder`, run on the CPU; several threads may use it at once."""
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
         self._session = open_session(folder, threads)
@@ -29,12 +24,5 @@ class OnnxModel:
         precision: str = "int8",
         threads: int | None = None,
     ) -> Self:
-        """A model from its weights; its graph is built where the cache has none.
-
-        Args:
-            weights: a folder in Hugging Face's layout, or a GGUF file.
-            adapter: a folder with a LoRA adapter, and with new tokens and their tokenizer.json, if any.
-            precision: "int8", or "fp32" for the same numbers as torch.
-            threads: how many to work with.
-        """
+        """A model from its weights, a folder or a GGUF file; its graph is built where the cache has none."""
         return cls(graph_folder(Ingredients(weights, precision, adapter)), threads)

@@ -13,14 +13,9 @@ _ROWS = 4096
 
 
 def quantized(weight: np.ndarray, block: int = BLOCK) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A matrix as onnxruntime's MatMulNBits wants it: w ≈ scale (code − zero).
+    """A matrix (outputs, width) as onnxruntime's MatMulNBits wants it: w ≈ scale (code − zero).
 
-    Args:
-        weight: (outputs, width) float32.
-        block: numbers in a block.
-
-    Returns:
-        codes (outputs, blocks, block) uint8, scales (outputs, blocks) float32, zeros (outputs, blocks) uint8
+    Returns codes (outputs, blocks, block) uint8, scales (outputs, blocks) float32, zeros the same uint8.
     """
     rows, blocks = len(weight), -(-weight.shape[1] // block)
     codes = np.empty((rows, blocks, block), np.uint8)

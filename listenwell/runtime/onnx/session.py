@@ -21,12 +21,7 @@ def onnxruntime() -> Any:  # noqa: ANN401
 
 
 def open_session(folder: Path, threads: int | None = None) -> Any:  # noqa: ANN401
-    """Load the graph in a folder.
-
-    Args:
-        folder: model.onnx and the weights beside it.
-        threads: how many to work with; as many as there are real cores, if not given.
-    """
+    """Load the graph in a folder, to work with as many threads as there are real cores by default."""
     library = onnxruntime()
     options = library.SessionOptions()
     options.intra_op_num_threads = threads or real_cores()

@@ -36,14 +36,7 @@ def sample_tokens(vocabulary: Vocabulary) -> list[int]:
 
 
 class Smoothed(Changed):
-    """A Llama's weights with its channels balanced; the output layer is no longer tied to the embedding.
-
-    Args:
-        shape: the model's.
-        weights: by Hugging Face's names.
-        tokens: of a short text.
-        advance: is told of each layer that is done.
-    """
+    """A Llama's weights with its channels balanced; the output layer is no longer tied to the embedding."""
 
     def __init__(
         self,
@@ -70,10 +63,7 @@ class Smoothed(Changed):
     def _balance(self, seen: np.ndarray, writer: str, readers: Sequence[str]) -> None:
         """Find the factors of some channels: √(size of what comes in / size of the weights), eq. 4.
 
-        Args:
-            seen: (tokens, width), what the readers get.
-            writer: the weight whose rows, or the gain whose numbers, scale it.
-            readers: the weights whose columns read it.
+        `writer` scales what is seen (tokens, width) by its rows or gains, the readers' columns read it.
         """
         # With the first token, on which a Llama lets all others rest: its few huge channels matter most.
         sizes = np.sqrt(np.square(seen).mean(axis=0))

@@ -14,12 +14,7 @@ from listenwell.runtime.onnx.llama import cache_names
 
 
 class Cache:
-    """Keys and values of some rows, with room behind them.
-
-    Args:
-        session: the graph.
-        values: (layers, 2, rows, key heads, room, head width) float32.
-    """
+    """Keys and values of some rows, with room behind them: (layers, 2, rows, key heads, room, head width)."""
 
     def __init__(self, session: Any, values: np.ndarray) -> None:  # noqa: ANN401
         self.values = values
@@ -31,10 +26,7 @@ class Cache:
     def claim(self, version: int, end: int, rows: range) -> int | None:
         """The next version's number, if nobody has read on from this one and there is room up to `end`.
 
-        Args:
-            version: of the contents.
-            end: tokens of the longest row that goes on.
-            rows: between the first and the last that go on; those that do not need a free place too.
+        Rows between the first and the last that go on need a free slot too.
         """
         room = self.values.shape[4]
         with self._lock:

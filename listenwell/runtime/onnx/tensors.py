@@ -78,12 +78,7 @@ class Changed(Mapping[str, np.ndarray]):
 
 
 class Adapted(Changed):
-    """A model's weights with a LoRA adapter in peft's format: W + (alpha / rank) B A (Hu et al. 2022, eq. 3).
-
-    Args:
-        weights: of the model that the adapter was trained on.
-        folder: adapter_config.json and adapter_model.safetensors.
-    """
+    """A model's weights with a LoRA adapter of peft: W + (alpha / rank) B A (Hu et al. 2022, eq. 3)."""
 
     def __init__(self, weights: Mapping[str, np.ndarray], folder: Path) -> None:
         super().__init__(weights)
@@ -115,12 +110,7 @@ class Adapted(Changed):
 
 
 class Extended(Changed):
-    """A model's weights with rows for new tokens at the end of some tables.
-
-    Args:
-        weights: the model's.
-        rows: (new tokens, width), by the name of the table.
-    """
+    """A model's weights with rows for new tokens (new tokens, width) at the end of some tables."""
 
     def __init__(self, weights: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray]) -> None:
         super().__init__(weights)
