@@ -17,16 +17,6 @@ from listenwell.generators.base import Prefix
 from listenwell.generators.decoding import Decoding, Row, allowed, barred
 from listenwell.runtime.base import Runtime, TopTokens
 
-
-@dataclass(frozen=True)
-class SharedPrefix(Prefix):
-    """Beginnings of which several are the same."""
-
-    starts: tuple[Hashable, ...] = ()
-    """For each row what it goes on from. Rows with the same start share one search and get different replies,
-    the best first; rows of a plain `Prefix` have a search each."""
-
-
 Ends = Callable[[Sequence[int], bool], Hashable | None]
 """What a reply of these tokens says if it ends with them, None where it goes on; True: it has to end."""
 
@@ -160,7 +150,7 @@ def search_rows(
     If a search that rows share finds fewer replies than requested, its last one is repeated.
     """
     members_of: dict[Hashable, list[int]] = {}
-    for index, start in enumerate(prefix.starts if isinstance(prefix, SharedPrefix) else range(len(rows))):
+    for index, start in enumerate(prefix.starts or range(len(rows))):
         members_of.setdefault(start, []).append(index)
     most = max(map(len, members_of.values()), default=0)
     if most > decoding.beams:

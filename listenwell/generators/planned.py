@@ -5,7 +5,7 @@ the reply, reading it explains the reply. Replies under several plans are genera
 the dialogue's prefix cache.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -15,8 +15,7 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import Capabilities, Generator, Prompt
-from listenwell.generators.beams import SharedPrefix
+from listenwell.generators.base import Capabilities, Generator, Prefix, Prompt
 from listenwell.generators.decoding import Decoding, Ending
 from listenwell.generators.generation import Generation, generate_rows, tidy
 from listenwell.generators.persona import Relevance, RelevanceConfig
@@ -123,7 +122,6 @@ class PlannedGenerator(Generator, Plan):
             self.config = replace(config, decoding=decoding)
             self._conditioning = Conditioning(runtime.soft_prompt, decoding)
         self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
-        self._folder: Path | None = None
         self._last_prompts: tuple[tuple[int, ...], tuple[Dialogue, ...], list[Prompt]] | None = None
 
     @classmethod
@@ -221,7 +219,7 @@ class PlannedGenerator(Generator, Plan):
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
         room = self.runtime.context_length - longest - len(conditioning.soft_prompt) - len(LEVELS)
-        prefix = SharedPrefix(
+        prefix = Prefix(
             state,
             prompts[0].stop,
             room,
@@ -315,12 +313,6 @@ class PlannedGenerator(Generator, Plan):
                 else {}
             ),
         }
-
-    def files(self) -> Iterator[Path]:
-        """The checkpoint's files, for their hash."""
-        if self._folder is not None:
-            checkpoint = open_checkpoint(self._folder, KIND)
-            yield from (checkpoint.path(name) for name in checkpoint.sums)
 
     def _likelihoods(
         self, examples: Sequence[Example], words: Sequence[list[int]], factors: str, seeds: Sequence[int]

@@ -24,22 +24,16 @@ Table = dict[tuple[tuple[str, ...], str, str], float]
 
 @dataclass(frozen=True)
 class Draw:
-    """How plans are sampled."""
+    """How plans are sampled; `planned.PlannedConfig` explains the settings."""
 
     count: int = 1
     """How many for each dialogue; there can be fewer."""
     temperature: float = 1.0
-    """Below 1 prefers likely plans."""
     mechanism_bias: float = 0.0
-    """What a plan gains, in nats, for each mechanism of empathy that it uses."""
     interpretation_bias: float = 0.0
-    """What it gains besides for interpretation."""
     others_penalty: float = 0.0
-    """What a plan loses, in nats, for the act `others`."""
     opposite_penalty: float = 0.0
-    """What it loses for an expressed emotion that contradicts the user's (`labels.contradicts`)."""
     beam: int = len(SETS) * len(ACTS)
-    """How many of the likeliest sets of mechanisms, and of these with an act, are extended."""
 
 
 @dataclass(frozen=True)
@@ -105,21 +99,11 @@ class Planner:
             state = self._after(state, level, [(0, CHOICES[level].index(value))])
         return {}
 
-    def draw(
-        self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw
-    ) -> list[list[Planned]]:
+    def draft(self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
         """Different plans for each dialogue, the best first, the others sampled without replacement.
 
-        Args:
-            state: after each dialogue's prompt, a row each.
-            targets: parts of the plans that are fixed, the emotion always among them; one for each row.
-            seeds: of the draws, one for each row.
-            how: how many, and with which biases.
+        A target, one for each row as the seeds, fixes parts of the plans, the emotion always among them.
         """
-        return self.draft(state, targets, seeds, how).plans
-
-    def draft(self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
-        """The plans of `draw`, and the engine's state after them, so that it need not be computed again."""
         emotions = [(row, EMOTIONS.index(str(target.emotion))) for row, target in enumerate(targets)]
         tables, acts, rows = self._tables(self._after(state, "emotion", emotions), targets, how.beam)
         plans = [

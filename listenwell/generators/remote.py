@@ -48,8 +48,6 @@ LARGEST = 1 << 20
 MAX_MESSAGES = 1000
 """Older turns are left out of a request."""
 _NEXT_SEED = 1_000_003
-MOST_MESSAGES = 1000
-"""Messages of one request."""
 
 
 class RemoteError(ListenwellError):

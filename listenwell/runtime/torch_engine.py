@@ -249,8 +249,6 @@ def _add_soft_prompt(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN4
     """Let the model read a soft prompt, if there is one; it cannot be generated: the output layer stays."""
     from safetensors.torch import load_file
 
-    from listenwell.runtime.added_tokens import AddedTokens
-
     if not (folder / SOFT_PROMPT).is_file():
         return ()
     known, rows = model.get_input_embeddings().weight, load_file(folder / SOFT_PROMPT)["rows"].float()
@@ -329,3 +327,20 @@ def _parts(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
         part.append(number)
     if part:
         yield part
+
+
+class AddedTokens(torch.nn.Module):  # type: ignore[misc]
+    """An embedding layer with more rows than it was trained with; only the new ones are trained."""
+
+    def __init__(self, known: torch.Tensor, rows: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("known", known.detach(), persistent=False)
+        self.rows = torch.nn.Parameter(rows.detach().clone())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(…) token numbers to (…, width)."""
+        first = len(self.known)
+        is_new = tokens >= first
+        old = torch.nn.functional.embedding(tokens.clamp(max=first - 1), self.known)
+        new = torch.nn.functional.embedding((tokens - first).clamp(min=0), self.rows)
+        return torch.where(is_new[..., None], new, old)

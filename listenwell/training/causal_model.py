@@ -16,10 +16,10 @@ from listenwell.generators.planned import SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.metrics import Perplexity
-from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.torch_engine import AddedTokens
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.added_tokens import first_rows

@@ -1,13 +1,13 @@
 """The graph of a BERT encoder (Devlin et al. 2019): words in, the states of its last layer out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from listenwell.errors import WeightsError
-from listenwell.runtime.onnx.graph import MICROSOFT, Graph
+from listenwell.runtime.onnx.graph import MICROSOFT, Graph, ModelShape
 
 BLOCK = 16
 """Numbers that are rounded together: fewer than a Llama's, because a BERT norms after it adds, so that its
@@ -19,8 +19,8 @@ _SHUT = -1e30
 
 
 @dataclass(frozen=True)
-class BertShape:
-    """What a BERT's config.json says, as far as it moves a number."""
+class BertShape(ModelShape):
+    """A BERT's sizes."""
 
     width: int
     layers: int
@@ -37,12 +37,7 @@ class BertShape:
             "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",
             "is_decoder": bool(config.get("is_decoder")),
         }
-        if any(strange.values()):
-            names = ", ".join(name for name, differs in strange.items() if differs)
-            raise WeightsError(
-                f"The model is no plain BERT; what differs: {names}.",
-                "Run it with torch, or use a plain BERT.",
-            )
+        cls.check_plain("BERT", strange)
         try:
             return cls(
                 width=int(config["hidden_size"]),
@@ -53,10 +48,6 @@ class BertShape:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(f"The model's config.json lacks {error}.", "Copy the model again.") from error
-
-    def notes(self) -> dict[str, str]:
-        """What is written into the graph's file."""
-        return {name: str(value) for name, value in asdict(self).items()}
 
 
 def build_bert(

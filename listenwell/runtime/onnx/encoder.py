@@ -9,7 +9,7 @@ import numpy as np
 from listenwell.runtime.batches import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
 from listenwell.runtime.onnx.cache import Ingredients, graph_folder
 from listenwell.runtime.onnx.heads import POOLED, PooledHeads
-from listenwell.runtime.onnx.model import OnnxModel
+from listenwell.runtime.onnx.session import OnnxModel
 
 STATES = "states"
 """The output with the states of the last layer: (rows, length, width)."""
@@ -87,29 +87,11 @@ class OnnxEncoder(OnnxModel):
             pooled[[filled[index] for index in indices]] = values
         return np.zeros((len(texts), self.width), np.float32) if pooled is None else pooled
 
-    def states(
-        self,
-        tokens: np.ndarray,
-        types: np.ndarray,
-        positions: np.ndarray,
-        segments: np.ndarray,
-    ) -> np.ndarray:
-        """The states of the last layer; a token attends to those of its own segment.
-
-        Args:
-            tokens: (rows, length) integers, like all four.
-            types: 1 for the second kind of tokens, such as the listener's.
-            positions: the position inside the text.
-            segments: the number of the text inside its row; 0 in padding.
-
-        Returns:
-            (rows, length, width) float32, meaningless in padding.
-        """
-        # Texts are numbered per row here: each row's numbers follow those of the row above.
-        offsets = np.arange(len(segments))[:, None] * int(np.max(segments))
-        numbered = np.where(np.asarray(segments) > 0, segments + offsets, 0)
-        (states,) = self.run(TokenBatch(tokens, types, positions, numbered), [STATES])
-        return states
+    def token_states(self, texts: Sequence[TokenizedText]) -> Iterator[tuple[int, np.ndarray]]:
+        """Indices of texts, each with the states of its tokens (tokens, width), in any order."""
+        for indices, (states,) in self.batches(texts, [STATES]):
+            for index, rows in zip(indices, states, strict=True):
+                yield index, rows[: len(texts[index])]
 
     def _run(self, batch: TokenBatch, outputs: Sequence[str]) -> list[np.ndarray]:
         arrays = {

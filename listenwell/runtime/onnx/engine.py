@@ -9,7 +9,7 @@ import numpy as np
 
 from listenwell.errors import InputError
 from listenwell.runtime.base import Runtime, TopTokens, top_tokens_of
-from listenwell.runtime.onnx.model import OnnxModel
+from listenwell.runtime.onnx.session import OnnxModel
 from listenwell.runtime.onnx.state import Branches, Cache, PackedRows
 
 ROOM = 64

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from listenwell.runtime.onnx.quantize import BITS, BLOCK, quantized
+from listenwell.errors import WeightsError
 
 GRAPH, WEIGHTS = "model.onnx", "weights.bin"
 MICROSOFT = "com.microsoft"
@@ -19,6 +19,11 @@ _SMALL = 1 << 12
 """Bytes; what is smaller stands in the graph itself."""
 _EIGHT_BITS_TO_EIGHT_BITS = 4
 """The accuracy level at which a quantized product also rounds what comes in, in blocks, to 8 bits."""
+
+BITS, BLOCK = 8, 32
+_MOST = 2**BITS - 1
+_ROWS = 4096
+"""Worked on at once: a vocabulary's table would need three times its own memory."""
 
 
 class Graph:
@@ -151,3 +156,50 @@ def _value(name: str, kind: str, shape: Sequence[int | str]) -> Any:  # noqa: AN
     from onnx import TensorProto, helper
 
     return helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+
+
+def quantized(weight: np.ndarray, block: int = BLOCK) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A matrix (outputs, width) in 8 bits as onnxruntime's MatMulNBits wants it: w ≈ scale (code − zero).
+
+    Codes are the nearest ones. The search for better scales that onnxruntime calls k_quant takes far longer
+    and comes no closer to the model in full precision; what helps is `smooth.py`.
+    Returns codes (outputs, blocks, block) uint8, scales (outputs, blocks) float32, zeros the same uint8.
+    """
+    rows, blocks = len(weight), -(-weight.shape[1] // block)
+    codes = np.empty((rows, blocks, block), np.uint8)
+    scales, zeros = np.empty((rows, blocks), np.float32), np.empty((rows, blocks), np.uint8)
+    for top in range(0, rows, _ROWS):
+        part = slice(top, top + _ROWS)
+        codes[part], scales[part], zeros[part] = _coded(weight[part], block)
+    return codes, scales, zeros
+
+
+def _coded(weight: np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, width = weight.shape
+    blocks = np.pad(weight, ((0, 0), (0, -width % block))).reshape(rows, -1, block)
+    # Zero is always in the range, so that its code is a whole number from 0 to 255.
+    low = np.minimum(blocks.min(axis=2), 0)
+    scales = (np.maximum(blocks.max(axis=2), 0) - low) / np.float32(_MOST)
+    scales[scales == 0] = 1
+    zeros = np.round(-low / scales)
+    blocks /= scales[:, :, None]
+    blocks += zeros[:, :, None]
+    return np.clip(np.round(blocks, out=blocks), 0, _MOST, out=blocks), scales, zeros
+
+
+class ModelShape:
+    """What a model's config.json says, as far as it moves a number."""
+
+    @staticmethod
+    def check_plain(kind: str, differs: Mapping[str, bool]) -> None:
+        """Raise an error that names the settings our graph does not have."""
+        if any(differs.values()):
+            names = ", ".join(name for name, is_other in differs.items() if is_other)
+            raise WeightsError(
+                f"The model is no plain {kind}; what differs: {names}.",
+                f"Run it with torch, or use a plain {kind}.",
+            )
+
+    def notes(self) -> dict[str, str]:
+        """What is written into the graph's file."""
+        return {name: str(value) for name, value in vars(self).items()}

@@ -1,21 +1,21 @@
 """The graph of a Llama: tokens and what was read before in, scores of the next tokens out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.runtime.base import probe_layer
-from listenwell.runtime.onnx.graph import MICROSOFT, Graph
+from listenwell.runtime.onnx.graph import MICROSOFT, Graph, ModelShape
 
 EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
 
 
 @dataclass(frozen=True)
-class LlamaShape:
-    """What a Llama's config.json says, as far as it moves a number."""
+class LlamaShape(ModelShape):
+    """A Llama's sizes."""
 
     width: int
     inner: int
@@ -40,12 +40,7 @@ class LlamaShape:
             "mlp_bias": bool(config.get("mlp_bias")),
             "rope_type": kind != "default",
         }
-        if any(strange.values()):
-            names = ", ".join(name for name, differs in strange.items() if differs)
-            raise WeightsError(
-                f"The model is no plain Llama; what differs: {names}.",
-                "Run it with torch, or use a plain Llama.",
-            )
+        cls.check_plain("Llama", strange)
         try:
             heads = int(config["num_attention_heads"])
             return cls(
@@ -62,10 +57,6 @@ class LlamaShape:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(f"The model's config.json lacks {error}.", "Copy the model again.") from error
-
-    def notes(self) -> dict[str, str]:
-        """What is written into the graph's file."""
-        return {name: str(value) for name, value in asdict(self).items()}
 
 
 def build_llama(
