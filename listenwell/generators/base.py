@@ -9,6 +9,9 @@ from listenwell.checkpoint import open_checkpoint
 from listenwell.pipeline import Generate, Plan
 from listenwell.runtime.base import State
 
+NEXT_SEED = 1_000_003
+"""The distance between the seeds of one reply's candidates."""
+
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -18,7 +18,7 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Capabilities, Generator, Prefix, Prompt
 from listenwell.generators.decoding import Decoding, Ending
 from listenwell.generators.generation import Generation, generate_rows, tidy
-from listenwell.generators.persona import Relevance, RelevanceConfig
+from listenwell.generators.persona import Relevance
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.prefix_cache import PrefixCache, Tokens
@@ -121,7 +121,7 @@ class PlannedGenerator(Generator, Plan):
             decoding = replace(config.decoding, temperature=config.soft_prompt_temperature)
             self.config = replace(config, decoding=decoding)
             self._conditioning = Conditioning(runtime.soft_prompt, decoding)
-        self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
+        self._relevance = Relevance(config.prompt_tokens // 3)
         self._last_prompts: tuple[tuple[int, ...], tuple[Dialogue, ...], list[Prompt]] | None = None
 
     @classmethod

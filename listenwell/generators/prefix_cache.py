@@ -33,7 +33,12 @@ class PrefixCache:
 
     def keep(self, prompts: tuple[Tokens, ...], plans: Sequence[Sequence[Factors]], state: State) -> None:
         """Keep the state of all dialogues' plans, a row each, that were encoded up to their last token."""
-        stems = [(row, self._stem(plan)) for row, own in enumerate(plans) for plan in own]
+        # A plan's stem: all its tokens but the expressed emotion's.
+        stems = [
+            (row, tuple(self._plans.encode(plan))[: len(LEVELS) - 1])
+            for row, own in enumerate(plans)
+            for plan in own
+        ]
         self._drafted = (prompts, {stem: index for index, stem in enumerate(stems)}, state)
 
     def before(self, prompt: Tokens, soft_prompt: Tokens, plan: Factors | None) -> list[int]:
@@ -74,7 +79,3 @@ class PrefixCache:
             if len(known) == len(indices):
                 return runtime.step(runtime.pick(drafted[2], known), [plan[-1:] for plan in tokens])
         return runtime.step(runtime.pick(state, rows), tokens)
-
-    def _stem(self, plan: Factors) -> Tokens:
-        """The tokens of a plan that the planner has encoded: all but its expressed emotion."""
-        return tuple(self._plans.encode(plan))[: len(LEVELS) - 1]

@@ -82,11 +82,13 @@ class Reranker(Rerank):
         kept = list({normalized(reply.text): reply for reply in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
-        features = (
-            _generator_scores(kept, config)
-            | self._annotated(dialogue, kept, config, target if steered else None)
-            | _faults(dialogue, kept, config)
-        )
+        features: Features = {
+            feature: [candidate.scores.get(feature) for candidate in kept]
+            for feature in ("reward", "likelihood")
+            if config.weight(feature)
+        }
+        features |= self._annotated(dialogue, kept, config, target if steered else None)
+        features |= _faults(dialogue, kept, config)
         total = _total(features, config, len(kept))
         scored = [_with_scores(candidate, features, total, row) for row, candidate in enumerate(kept)]
         return tuple(scored[row] for row in np.argsort(-total, kind="stable"))
@@ -129,15 +131,6 @@ def standardized(scores: Sequence[float | None]) -> np.ndarray:
         if deviation > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
             result[known] = (values[known] - values[known].mean()) / deviation
     return result
-
-
-def _generator_scores(candidates: Sequence[Candidate], config: RerankerConfig) -> Features:
-    """The standardized features that a generator puts on its candidates."""
-    return {
-        feature: [candidate.scores.get(feature) for candidate in candidates]
-        for feature in STANDARDIZED
-        if feature not in ANNOTATED and config.weight(feature)
-    }
 
 
 def _faults(dialogue: Dialogue, candidates: Sequence[Candidate], config: RerankerConfig) -> Features:

@@ -67,11 +67,6 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
     return unpacked(find_source(name, folder))
 
 
-def unpacked(source: Path) -> Path:
-    """A folder as it is; a GGUF file unpacked into the cache."""
-    return _unpacked(source) if source.is_file() else source
-
-
 def find_source(name: str, folder: Path | None = None) -> Path:
     """The same as `find_weights`, but a GGUF file stays packed: an engine may read it as it is."""
     if name not in BASE_MODELS:
@@ -104,8 +99,10 @@ def _from_path(path: Path) -> Path:
     )
 
 
-def _unpacked(file: Path) -> Path:
-    """The cached unpacked form of a GGUF file; the key names all that shaped it."""
+def unpacked(file: Path) -> Path:
+    """A folder as it is; a GGUF file unpacked into the cache, under a key that names all that shaped it."""
+    if not file.is_file():
+        return file
     folder = cache_folder() / "weights" / f"{file.stem}-{sha256(file)[:16]}-v{UNPACKED_VERSION}"
     with one_at_a_time(folder):
         recover(folder)

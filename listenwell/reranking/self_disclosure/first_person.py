@@ -10,15 +10,8 @@ from pathlib import Path
 
 from listenwell.words import word_set
 
-KINDS = RELATIVE, PET, POSSESSION, PAST, EXPERIENCE, STATE, HABIT = (
-    "relative",
-    "pet",
-    "possession",
-    "past",
-    "experience",
-    "state",
-    "habit",
-)
+RELATIVE, PET, POSSESSION, PAST = "relative", "pet", "possession", "past"
+EXPERIENCE, STATE, HABIT = "experience", "state", "habit"
 _LEXICON = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
 SAME = tuple(map(word_set, _LEXICON.pop("same")))
 """Groups of words that speak of the same part of a life."""
@@ -32,6 +25,7 @@ class Span:
     """A claim by the numbers of its words."""
 
     kind: str
+    """RELATIVE, PET, POSSESSION, PAST, EXPERIENCE, STATE or HABIT."""
     first: int
     end: int
     about: int | None = None

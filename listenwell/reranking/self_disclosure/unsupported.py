@@ -29,7 +29,7 @@ class Claim:
     """Something a reply tells of the listener's life."""
 
     kind: str
-    """One of `first_person.KINDS`."""
+    """As in `first_person.Span`."""
     text: str
     """The words that tell it."""
     start: int
@@ -54,11 +54,9 @@ def claims(reply: str) -> tuple[Claim, ...]:
 def unsupported_disclosure(reply: str, persona: Iterable[str] = ()) -> tuple[Claim, ...]:
     """The claims of which no line of the listener's persona speaks."""
     stated = claims(reply)
-    held = (
-        {root for line in persona for word in _persona_words(line) for root in _roots(word)}
-        if stated
-        else set()
-    )
+    if not stated:
+        return ()
+    held = {root for line in persona for word in _persona_words(line) for root in _roots(word)}
     return tuple(claim for claim in stated if not any(held & _roots(word) for word in claim.about))
 
 
@@ -70,11 +68,8 @@ def unsupported_disclosure_rate(
     held = personas if personas is not None else [()] * len(replies)
     if len(held) != len(replies):
         raise InputError(f"{len(replies)} replies and {len(held)} personas.", "Give one for each reply.")
-    return (
-        100
-        * sum(bool(unsupported_disclosure(*pair)) for pair in zip(replies, held, strict=True))
-        / len(replies)
-    )
+    count = sum(bool(unsupported_disclosure(*pair)) for pair in zip(replies, held, strict=True))
+    return 100 * count / len(replies)
 
 
 def _about(span: Span, reply_words: Sequence[Word]) -> tuple[str, ...]:
@@ -119,17 +114,9 @@ def words_with_spans(text: str) -> list[Word]:
 
 
 _LOOSE = {
-    "dont": "do not",
-    "didnt": "did not",
-    "doesnt": "does not",
-    "wasnt": "was not",
-    "werent": "were not",
-    "havent": "have not",
-    "couldnt": "could not",
-    "wouldnt": "would not",
-    "cant": "can not",
-    "weve": "we have",
+    f"{verb}nt": f"{verb} not" for verb in ["do", "did", "does", "was", "were", "have", "could", "would"]
 }
+_LOOSE |= {"cant": "can not", "weve": "we have"}
 """Contractions that people write without the apostrophe, beside those of `words.expanded`."""
 
 
