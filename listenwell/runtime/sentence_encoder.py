@@ -69,12 +69,12 @@ class SentenceEncoder:
         """
         weights = base_folder(base, folder)
         chosen = choose_engine(engine, f"The encoder {base}", runs_on_onnx(weights))
-        vocabulary = Vocabulary.from_folder(weights)
         if chosen == ONNX:
             from listenwell.runtime.onnx.encoder import OnnxEncoder
 
-            return cls(OnnxEncoder.load(weights, precision=precision), vocabulary, limit)
-        return cls(_TorchBackend(base, weights), vocabulary, limit)
+            encoder = OnnxEncoder.load(weights, precision=precision)
+            return cls(encoder, encoder.vocabulary, limit)
+        return cls(_TorchBackend(base, weights), Vocabulary.from_folder(weights), limit)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """The mean over a text's token states, normalized to length 1: (texts, width) float32."""
