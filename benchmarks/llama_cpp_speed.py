@@ -138,8 +138,7 @@ def generator(
 ) -> tuple[dict[str, dict[str, Any]], list[list[int]]]:
     """The same of a generator."""
     from listenwell.checkpoint import find_checkpoint, open_checkpoint
-    from listenwell.export.gguf_file import write_gguf
-    from listenwell.export.merged import merged
+    from listenwell.export import merged, write_gguf
     from listenwell.generators.planned import SHIPPED
     from listenwell.generators.vanilla import ADAPTER
     from listenwell.runtime.text import Vocabulary

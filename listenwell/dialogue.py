@@ -250,11 +250,7 @@ class Dialogue(Record):
         return dict(self.notes).get(name)
 
     def examples(self, everyone: bool = False) -> Iterator["Example"]:
-        """Each reply once, with the turns before it.
-
-        Args:
-            everyone: every turn but the first is a reply of its own speaker, instead of the listener's only.
-        """
+        """Each reply with the turns before it: the listener's, or with `everyone` all but the first turn."""
         for position in range(1, len(self.turns)):
             reply = self.turns[position]
             if everyone or reply.speaker == self.listener:

@@ -283,7 +283,9 @@ class Listener:
                         for request, emotion in zip(requests, emotions, strict=True)
                     ]
                 )
-        planned = [(one.dialogue, own, one.seed) for one, own in zip(requests, plans, strict=True)]
+        planned = [
+            (request.dialogue, own, request.seed) for request, own in zip(requests, plans, strict=True)
+        ]
         with clock.measure("generate"):
             outputs = self.generate.generate_batch(planned, on_text) if planned else []
         with clock.measure("rerank"):

@@ -32,7 +32,6 @@ class Understand(Protocol):
 
     def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
         """Emotions with probabilities, the most likely first."""
-        ...
 
     def understand_batch(self, dialogues: Sequence[Dialogue]) -> list[tuple[Scored, ...]]:
         """`understand` for several dialogues."""
@@ -47,7 +46,6 @@ class Plan(Protocol):
         self, dialogue: Dialogue, emotion: Emotions | None, target: Factors, seed: int
     ) -> tuple[Factors, ...]:
         """One plan or several, the likeliest first; every plan holds the target."""
-        ...
 
     def plan_batch(self, requests: Sequence[PlanRequest]) -> list[tuple[Factors, ...]]:
         """`plan` for several dialogues."""
@@ -63,7 +61,6 @@ class Generate(Protocol):
         self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
         """Candidates under several plans, or without one; `on_text` gets the first of them in chunks."""
-        ...
 
     def generate_batch(
         self, requests: Sequence[GenerateRequest], on_text: OnText | None = None
@@ -85,7 +82,6 @@ class Rerank(Protocol):
         self, dialogue: Dialogue, candidates: Sequence[Candidate], target: Factors | None = None
     ) -> tuple[Candidate, ...]:
         """The candidates with their scores, the best first; `target` is what the caller asked for."""
-        ...
 
     def misses_target(self, ranked: Sequence[Candidate], target: Factors | None) -> bool:
         """Whether the first candidate does not do what the caller asked for, so that a retry is worth it."""
@@ -109,7 +105,6 @@ class Assessment(Protocol):
     @property
     def verdict(self) -> Verdict | None:
         """A fixed reply that makes generation unnecessary, such as in a crisis; None to go on."""
-        ...
 
 
 class Guard(Protocol):
@@ -117,7 +112,6 @@ class Guard(Protocol):
 
     def assess(self, dialogue: Dialogue) -> Assessment:
         """What the dialogue holds; computed once a reply."""
-        ...
 
     def select(
         self,
@@ -126,4 +120,3 @@ class Guard(Protocol):
         assessment: Any,  # noqa: ANN401 - the guard's own type, as `assess` returned it
     ) -> Verdict:
         """The first candidate that may be given, or another text instead."""
-        ...

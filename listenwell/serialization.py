@@ -181,12 +181,7 @@ def build(cls: type[T], data: Json, error: type[ListenwellError] = InputError, w
 def accepted_keys(cls: type, data: Mapping[str, Json]) -> dict[str, tuple[str, Field[Any] | None, Any]]:
     """The keys that an object of a dataclass may have, those of earlier releases too.
 
-    Args:
-        cls: the dataclass.
-        data: the object, whose tag decides which dataclass of a union is read.
-
-    Returns:
-        By key: what it is called now, its field (None if it belongs to the union's dataclass), its type.
+    By key: what it is called now, its field (None if it belongs to the union's dataclass), its type.
     """
     keys: dict[str, tuple[str, Field[Any] | None, Any]] = {}
     for field, key, hint, _ in _layout(cls):

@@ -15,9 +15,6 @@ class ReplyStream(Iterator[str]):
     """Chunks of a reply, each as soon as it is certain; together they are exactly the reply's text.
 
     The reply is generated in a thread of its own, so that a slow consumer does not hold it up.
-
-    Args:
-        run: makes the reply and hands each chunk of its text to the function it gets.
     """
 
     def __init__(self, run: Callable[[OnText], Reply]) -> None:

@@ -247,3 +247,13 @@ def save_tiny_speaker(folder, llama):
         model.save_pretrained(aside)
         (aside / "tokenizer.json").write_text(vocabulary.to_json(), encoding="utf-8")
     return folder
+
+
+def log_likelihood(runtime, prompt, reply):
+    """How likely a reply is after a prompt on the torch engine, by one plain pass."""
+    import torch
+
+    tokens = torch.tensor([[*prompt, *reply]])
+    with torch.inference_mode():
+        logits = runtime._model(input_ids=tokens, logits_to_keep=len(reply) + 1).logits[0, :-1]
+        return -float(torch.nn.functional.cross_entropy(logits, tokens[0, len(prompt) :], reduction="sum"))

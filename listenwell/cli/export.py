@@ -34,9 +34,7 @@ def export(
     """
     from listenwell.checkpoint import find_checkpoint, open_checkpoint
     from listenwell.errors import CheckpointError, InputError
-    from listenwell.export.gguf_file import write_gguf
-    from listenwell.export.hugging_face import write_hugging_face
-    from listenwell.export.merged import merged
+    from listenwell.export import merged, write_gguf, write_hugging_face
     from listenwell.generators.planned import KIND, SHIPPED
     from listenwell.generators.vanilla import KIND as CAUSAL
 

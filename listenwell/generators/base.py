@@ -1,16 +1,16 @@
-"""What every generator has: its settings, its capabilities, and what evaluation asks of it."""
+"""What every generator has: its settings, its capabilities and the prompts it continues."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Self
 
-import numpy as np
-
-from listenwell.dialogue import Dialogue, Example, Factors
-from listenwell.metrics import Perplexity
+from listenwell.checkpoint import open_checkpoint
 from listenwell.pipeline import Generate, Plan
 from listenwell.runtime.base import State
+
+NEXT_SEED = 1_000_003
+"""The distance between the seeds of one reply's candidates."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Generator(Generate):
     capabilities: ClassVar[Capabilities] = Capabilities()
     config: Any
     name: str
+    _folder: Path | None = None
+    """Of its checkpoint."""
 
     @classmethod
     def load(cls, config: Any, weights: Path | None = None) -> Self:  # noqa: ANN401
@@ -48,25 +50,9 @@ class Generator(Generate):
 
     def files(self) -> Iterator[Path]:
         """The files of its checkpoint, for their hash; none where it has no checkpoint."""
-        return iter(())
-
-
-@runtime_checkable
-class HasPerplexity(Protocol):
-    """A generator that can tell how likely human replies are."""
-
-    def perplexity(self, examples: Iterable[Example]) -> Perplexity:
-        """Perplexity by token, word and byte."""
-        ...
-
-
-@runtime_checkable
-class PredictsFactors(Protocol):
-    """A generator that predicts the factors of the next reply."""
-
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
-        """Factor to the probabilities of its labels, for factors that `given` leaves open."""
-        ...
+        if self._folder is not None:
+            checkpoint = open_checkpoint(self._folder)
+            yield from map(checkpoint.path, checkpoint.sums)
 
 
 @dataclass(frozen=True)
@@ -92,3 +78,6 @@ class Prefix:
     """How many more tokens the engine's context holds."""
     keeps_hidden_states: bool = False
     """Whether the replies' hidden states are kept (`Runtime.hidden_states`), which costs no time."""
+    starts: tuple[Hashable, ...] = ()
+    """For each row what it continues. In beam search, rows with the same start share one search and get
+    different replies, the best first; without this, every row has a search of its own."""

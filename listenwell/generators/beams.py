@@ -17,16 +17,6 @@ from listenwell.generators.base import Prefix
 from listenwell.generators.decoding import Decoding, Row, allowed, barred
 from listenwell.runtime.base import Runtime, TopTokens
 
-
-@dataclass(frozen=True)
-class SharedPrefix(Prefix):
-    """Beginnings of which several are the same."""
-
-    starts: tuple[Hashable, ...] = ()
-    """For each row what it goes on from. Rows with the same start share one search and get different replies,
-    the best first; rows of a plain `Prefix` have a search each."""
-
-
 Ends = Callable[[Sequence[int], bool], Hashable | None]
 """What a reply of these tokens says if it ends with them, None where it goes on; True: it has to end."""
 
@@ -124,17 +114,9 @@ class _Rules:
 def search(
     runtime: Runtime, prefix: Prefix, starts: int, decoding: Decoding, ends: Ends = by_marks
 ) -> list[list[Beam]]:
-    """The best replies after each of several prefixes, all in one batch.
+    """The best replies after each of several prefixes, all in one batch; `ends` ends some without a mark.
 
-    Args:
-        runtime: the engine.
-        prefix: the engine's state before the replies, a row for each prefix.
-        starts: how many beginnings there are.
-        decoding: beams and groups; limit, repetition and runs that may not stand twice, as in sampling.
-        ends: where a reply ends without an end mark.
-
-    Returns:
-        For each beginning `beams` replies at most: the best of every group, then the second best, and so on.
+    For each prefix `beams` replies at most: the best of every group, then the second best, and so on.
     """
     state, limit = prefix.state, min(decoding.max_tokens, prefix.room)
     at_first, later = barred(runtime, prefix.stop)
@@ -163,18 +145,12 @@ def search(
 def search_rows(
     runtime: Runtime, prefix: Prefix, rows: Sequence[Row], decoding: Decoding, ends: Ends = by_marks
 ) -> Iterator[Row]:
-    """Fill rows as `decode` does, but each with a reply that was searched for; their seeds have no say.
+    """Fill empty rows as `decode` does, but each with a reply that was searched for; their seeds have no say.
 
-    Args:
-        runtime: the engine.
-        prefix: the engine's state before the replies; a `SharedPrefix` where some share a search. If that
-            finds fewer than requested, its last one is repeated.
-        rows: the replies, empty still.
-        decoding: how beams are compared.
-        ends: where a reply ends without an end mark.
+    If a search that rows share finds fewer replies than requested, its last one is repeated.
     """
     members_of: dict[Hashable, list[int]] = {}
-    for index, start in enumerate(prefix.starts if isinstance(prefix, SharedPrefix) else range(len(rows))):
+    for index, start in enumerate(prefix.starts or range(len(rows))):
         members_of.setdefault(start, []).append(index)
     most = max(map(len, members_of.values()), default=0)
     if most > decoding.beams:

@@ -126,12 +126,7 @@ class Decoding:
 
 
 def probabilities(logits: np.ndarray, decoding: Decoding) -> np.ndarray:
-    """The distribution that is sampled from: temperature, then the top-p nucleus.
-
-    Args:
-        logits: (tokens,) scores; -inf for what is forbidden.
-        decoding: temperature and top_p.
-    """
+    """The distribution that is sampled from: temperature, then the top-p nucleus; -inf is forbidden."""
     scores = logits.astype(np.float64)
     if decoding.temperature == 0:
         greedy = np.zeros_like(scores)
@@ -186,14 +181,7 @@ class Row:
 
 
 def decode(runtime: Runtime, prefix: Prefix, rows: Sequence[Row], decoding: Decoding) -> Iterator[Row]:
-    """Sample replies in one batch; yields a row each time that it has one more token.
-
-    Args:
-        runtime: the engine.
-        prefix: the engine's state before the replies.
-        rows: the replies, still empty.
-        decoding: how tokens are selected.
-    """
+    """Sample replies into empty rows, in one batch; yields a row each time that it has one more token."""
     state, stop, limit = prefix.state, prefix.stop, min(decoding.max_tokens, prefix.room)
     at_first, later = barred(runtime, stop)
     active = list(rows)

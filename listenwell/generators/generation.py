@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from listenwell.generators.base import Prefix, Prompt
-from listenwell.generators.beams import Ends, SharedPrefix, search_rows
+from listenwell.generators.beams import Ends, search_rows
 from listenwell.generators.decoding import Decoding, Row, decode
 from listenwell.runtime.base import Runtime
 from listenwell.runtime.text import REPLACEMENT, TextStream, Vocabulary
@@ -69,12 +69,7 @@ def generate_rows(
 ) -> list[Generation]:
     """The texts of several replies, generated in one batch, none blank; each is the same alone.
 
-    Args:
-        runtime: the engine.
-        prefix: the engine's state before the replies; beam search needs a `SharedPrefix`.
-        decoding: how tokens are selected.
-        seeds: one for each reply.
-        on_text: gets the first reply in chunks, which add up to exactly its text.
+    `on_text` gets the first reply in chunks, which add up to exactly its text.
     """
     replies = [
         _Reply(Row(seed), TextStream(runtime.vocabulary), on_text if number == 0 else None)
@@ -107,7 +102,7 @@ def generate_from_prompt(
     if len(seeds) > 1:
         state = runtime.pick(state, [0] * len(seeds))
     room = runtime.context_length - len(prompt.tokens)
-    prefix = SharedPrefix(state, prompt.stop, room, starts=(0,) * len(seeds))
+    prefix = Prefix(state, prompt.stop, room, starts=(0,) * len(seeds))
     return generate_rows(runtime, prefix, decoding, seeds, on_text)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from listenwell.dialogue import Dialogue, Persona
-from listenwell.errors import InputError
 
 MOST_LINES = 100
 """More sentences than this are not considered."""
@@ -18,9 +17,9 @@ Encode = Callable[[Sequence[str]], np.ndarray]
 """Texts to vectors of length 1: (texts, width)."""
 
 
-@dataclass(frozen=True)
-class RelevanceConfig:
-    """How much of a persona is kept."""
+@dataclass
+class Relevance:
+    """Keeps the sentences of the listener's persona that are nearest to the dialogue."""
 
     tokens: int = 160
     """Budget of all kept sentences together."""
@@ -30,38 +29,16 @@ class RelevanceConfig:
     """How many of the last turns a sentence is compared with."""
     fading: float = 0.5
     """How much less each earlier turn counts than the one after it."""
+    encode: Encode | None = None
+    """all-MiniLM-L6-v2 by default, loaded when it is first needed."""
 
     def __post_init__(self) -> None:
-        if min(self.tokens, self.most, self.turns) < 1 or not 0 <= self.fading <= 1:
-            raise InputError(
-                f"A persona of {self.most} lines in {self.tokens} tokens by {self.turns} turns, fading "
-                f"{self.fading}, cannot be kept.",
-                "Give tokens, most and turns from 1 up and fading from 0 to 1.",
-            )
-
-
-class Relevance:
-    """Keeps the sentences of the listener's persona that are nearest to the dialogue.
-
-    Args:
-        config: how much is kept.
-        encode: texts to vectors; all-MiniLM-L6-v2 if not given, loaded when it is first needed.
-    """
-
-    def __init__(self, config: RelevanceConfig | None = None, encode: Encode | None = None) -> None:
-        self.config = config or RelevanceConfig()
-        self._encode = encode
         self._vectors: dict[str, np.ndarray] = {}
 
     def keep(self, dialogue: Dialogue, length: Callable[[str], int]) -> tuple[Dialogue, tuple[str, ...]]:
         """The dialogue with what is kept of its listener's persona, and what the user should know.
 
-        Kept sentences stay in their order; nothing is computed where all fit. What is known of the others
-        stays as it is: it is never the listener's own.
-
-        Args:
-            dialogue: any.
-            length: how many tokens a sentence takes.
+        Kept sentences stay in their order; nothing is computed where all fit. `length` counts tokens.
         """
         persona = dialogue.persona_of(dialogue.listener)
         if persona is None or not persona.lines:
@@ -73,7 +50,7 @@ class Relevance:
             )
             lines = lines[:MOST_LINES]
         lengths = [length(line) for line in lines]
-        if len(lines) > self.config.most or sum(lengths) > self.config.tokens:
+        if len(lines) > self.most or sum(lengths) > self.tokens:
             kept = self._fitting(self._nearness(dialogue, lines), lengths)
             if not kept:
                 notices.append("No sentence of the persona is short enough to be kept.")
@@ -85,29 +62,29 @@ class Relevance:
 
     def _fitting(self, nearness: np.ndarray, lengths: Sequence[int]) -> list[int]:
         """Indices of the nearest sentences that fit, in order; one that is too long is skipped."""
-        kept, room = list[int](), self.config.tokens
+        kept, room = list[int](), self.tokens
         for index in np.argsort(-nearness, kind="stable").tolist():
-            if len(kept) < self.config.most and lengths[index] <= room:
+            if len(kept) < self.most and lengths[index] <= room:
                 kept.append(index)
                 room -= lengths[index]
         return sorted(kept)
 
     def _nearness(self, dialogue: Dialogue, lines: Sequence[str]) -> np.ndarray:
         """Weighted mean of each sentence's cosines with the last turns: (lines,)."""
-        turns = [turn.text for turn in dialogue.turns[-self.config.turns :]][::-1]
+        turns = [turn.text for turn in dialogue.turns[-self.turns :]][::-1]
         missing = [line for line in dict.fromkeys(lines) if line not in self._vectors]
         vectors = self._encoder()([*turns, *missing])
         if len(self._vectors) > 100 * MOST_LINES:  # a server with many personas
             self._vectors.clear()
         self._vectors.update(zip(missing, vectors[len(turns) :], strict=True))
-        weights = self.config.fading ** np.arange(len(turns))
+        weights = self.fading ** np.arange(len(turns))
         query = weights @ vectors[: len(turns)] / weights.sum()
         nearness: np.ndarray = np.stack([self._vectors[line] for line in lines]) @ query
         return nearness
 
     def _encoder(self) -> Encode:
-        if self._encode is None:
+        if self.encode is None:
             from listenwell.runtime.sentence_encoder import SentenceEncoder
 
-            self._encode = SentenceEncoder.load().encode
-        return self._encode
+            self.encode = SentenceEncoder.load().encode
+        return self.encode

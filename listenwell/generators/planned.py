@@ -5,7 +5,7 @@ the reply, reading it explains the reply. Replies under several plans are genera
 the dialogue's prefix cache.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -15,11 +15,10 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import Capabilities, Generator, Prompt
-from listenwell.generators.beams import SharedPrefix
+from listenwell.generators.base import Capabilities, Generator, Prefix, Prompt
 from listenwell.generators.decoding import Decoding, Ending
 from listenwell.generators.generation import Generation, generate_rows, tidy
-from listenwell.generators.persona import Relevance, RelevanceConfig
+from listenwell.generators.persona import Relevance
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.prefix_cache import PrefixCache, Tokens
@@ -122,8 +121,7 @@ class PlannedGenerator(Generator, Plan):
             decoding = replace(config.decoding, temperature=config.soft_prompt_temperature)
             self.config = replace(config, decoding=decoding)
             self._conditioning = Conditioning(runtime.soft_prompt, decoding)
-        self._relevance = Relevance(RelevanceConfig(tokens=config.prompt_tokens // 3))
-        self._folder: Path | None = None
+        self._relevance = Relevance(config.prompt_tokens // 3)
         self._last_prompts: tuple[tuple[int, ...], tuple[Dialogue, ...], list[Prompt]] | None = None
 
     @classmethod
@@ -221,7 +219,7 @@ class PlannedGenerator(Generator, Plan):
         ]
         longest = max(len(prompt.tokens) for prompt in prompts)
         room = self.runtime.context_length - longest - len(conditioning.soft_prompt) - len(LEVELS)
-        prefix = SharedPrefix(
+        prefix = Prefix(
             state,
             prompts[0].stop,
             room,
@@ -265,9 +263,9 @@ class PlannedGenerator(Generator, Plan):
                 scored[index] = replace(candidate, scores={**candidate.scores, "reward": reward})
         return scored
 
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> dict[str, np.ndarray]:
-        """The probabilities of the first factor that `given` leaves open."""
-        return self._planner.factor_probabilities(self._read([dialogue])[1], given)
+    def factor_probabilities(self, dialogue: Dialogue, known: Factors) -> dict[str, np.ndarray]:
+        """The probabilities of the first factor that `known` leaves open."""
+        return self._planner.factor_probabilities(self._read([dialogue])[1], known)
 
     def perplexity(
         self, examples: Iterable[Example], factors: str = "gold", seeds: Iterable[int] | None = None
@@ -315,12 +313,6 @@ class PlannedGenerator(Generator, Plan):
                 else {}
             ),
         }
-
-    def files(self) -> Iterator[Path]:
-        """The checkpoint's files, for their hash."""
-        if self._folder is not None:
-            checkpoint = open_checkpoint(self._folder, KIND)
-            yield from (checkpoint.path(name) for name in checkpoint.sums)
 
     def _likelihoods(
         self, examples: Sequence[Example], words: Sequence[list[int]], factors: str, seeds: Sequence[int]

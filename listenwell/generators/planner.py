@@ -24,22 +24,16 @@ Table = dict[tuple[tuple[str, ...], str, str], float]
 
 @dataclass(frozen=True)
 class Draw:
-    """How plans are sampled."""
+    """How plans are sampled; `planned.PlannedConfig` explains the settings."""
 
     count: int = 1
     """How many for each dialogue; there can be fewer."""
     temperature: float = 1.0
-    """Below 1 prefers likely plans."""
     mechanism_bias: float = 0.0
-    """What a plan gains, in nats, for each mechanism of empathy that it uses."""
     interpretation_bias: float = 0.0
-    """What it gains besides for interpretation."""
     others_penalty: float = 0.0
-    """What a plan loses, in nats, for the act `others`."""
     opposite_penalty: float = 0.0
-    """What it loses for an expressed emotion that contradicts the user's (`labels.contradicts`)."""
     beam: int = len(SETS) * len(ACTS)
-    """How many of the likeliest sets of mechanisms, and of these with an act, are extended."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +56,7 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Planner:
-    """Computes plans from the probabilities of a generator's next tokens.
-
-    Args:
-        runtime: the generator's engine.
-        tokens: the plan tokens in its vocabulary.
-    """
+    """Computes plans from the probabilities of a generator's next tokens; a state's rows are dialogues."""
 
     runtime: Runtime
     tokens: PlanTokens
@@ -77,10 +66,7 @@ class Planner:
     ) -> np.ndarray:
         """The probability of each of the 32 emotions: (rows, 32).
 
-        Args:
-            state: after each dialogue's prompt, a row each.
-            annotated: the annotators' likeliest emotions of each; empty where there are none.
-            share: their weight beside the generator's own prediction, 0 to 1.
+        The annotators' likeliest emotions of a dialogue, if there are any, have the weight `share`.
         """
         own = self._next(state, "emotion")
         theirs = np.full(own.shape, 1e-3)
@@ -101,33 +87,23 @@ class Planner:
         result: np.ndarray = np.logaddexp.reduce(logits, axis=1) - every
         return result
 
-    def factor_probabilities(self, state: State, given: Factors) -> dict[str, np.ndarray]:
-        """The probabilities of the first level that `given` leaves open; empty if it leaves none.
+    def factor_probabilities(self, state: State, known: Factors) -> dict[str, np.ndarray]:
+        """The probabilities of the first level that `known` leaves open; empty if it leaves none.
 
         The key is the level's name; for "mechanisms" the value is the probability of each mechanism: (3,).
         """
         for level in LEVELS:
-            if (value := getattr(given, level)) is None:
+            if (value := getattr(known, level)) is None:
                 row = self._next(state, level)[0]
                 return {level: mechanism_probabilities(row) if level == "mechanisms" else row}
             state = self._after(state, level, [(0, CHOICES[level].index(value))])
         return {}
 
-    def draw(
-        self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw
-    ) -> list[list[Planned]]:
+    def draft(self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
         """Different plans for each dialogue, the best first, the others sampled without replacement.
 
-        Args:
-            state: after each dialogue's prompt, a row each.
-            targets: parts of the plans that are fixed, the emotion always among them; one for each row.
-            seeds: of the draws, one for each row.
-            how: how many, and with which biases.
+        A target, one for each row as the seeds, fixes parts of the plans, the emotion always among them.
         """
-        return self.draft(state, targets, seeds, how).plans
-
-    def draft(self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
-        """The plans of `draw`, and the engine's state after them, so that it need not be computed again."""
         emotions = [(row, EMOTIONS.index(str(target.emotion))) for row, target in enumerate(targets)]
         tables, acts, rows = self._tables(self._after(state, "emotion", emotions), targets, how.beam)
         plans = [
@@ -142,13 +118,7 @@ class Planner:
         return Drafts(plans, self.runtime.pick(acts, indices))
 
     def sample(self, state: State, count: int, seeds: Sequence[int]) -> list[list[list[int]]]:
-        """Tokens of whole plans, each sampled independently from the generator's probabilities.
-
-        Args:
-            state: after each dialogue's prompt, a row each.
-            count: how many plans of each.
-            seeds: one for each row.
-        """
+        """Tokens of `count` whole plans for each row, sampled from the generator's probabilities."""
         randoms = [np.random.default_rng([seed, 23]) for seed in seeds]
         state = self.runtime.pick(state, [row for row in range(len(seeds)) for _ in range(count)])
         drawn: list[list[int]] = [[] for _ in range(count * len(seeds))]

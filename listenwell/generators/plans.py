@@ -24,11 +24,12 @@ SETS: tuple[tuple[str, ...], ...] = tuple(
 _SHORT = {name: short for short, name in MECHANISM_ABBREVIATIONS.items()}
 
 
-def _choices() -> dict[str, tuple[object, ...]]:
-    return {"emotion": EMOTIONS.labels, "mechanisms": SETS, "act": ACTS.labels, "tone": TONES.labels}
-
-
-CHOICES = _choices()
+CHOICES: dict[str, tuple[object, ...]] = {
+    "emotion": EMOTIONS.labels,
+    "mechanisms": SETS,
+    "act": ACTS.labels,
+    "tone": TONES.labels,
+}
 """The values of each level."""
 
 

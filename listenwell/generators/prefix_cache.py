@@ -16,12 +16,7 @@ Tokens = tuple[int, ...]
 
 
 class PrefixCache:
-    """The states that a generator needs again.
-
-    Args:
-        runtime: the engine.
-        plans: the plan tokens.
-    """
+    """The states that a generator needs again."""
 
     def __init__(self, runtime: Runtime, plans: PlanTokens) -> None:
         self._runtime, self._plans = runtime, plans
@@ -37,14 +32,13 @@ class PrefixCache:
         return last[1]
 
     def keep(self, prompts: tuple[Tokens, ...], plans: Sequence[Sequence[Factors]], state: State) -> None:
-        """Keep the state of plans that were encoded up to their last token.
-
-        Args:
-            prompts: of the dialogues.
-            plans: of each dialogue.
-            state: a row for each of them all.
-        """
-        stems = [(row, self._stem(plan)) for row, own in enumerate(plans) for plan in own]
+        """Keep the state of all dialogues' plans, a row each, that were encoded up to their last token."""
+        # A plan's stem: all its tokens but the expressed emotion's.
+        stems = [
+            (row, tuple(self._plans.encode(plan))[: len(LEVELS) - 1])
+            for row, own in enumerate(plans)
+            for plan in own
+        ]
         self._drafted = (prompts, {stem: index for index, stem in enumerate(stems)}, state)
 
     def before(self, prompt: Tokens, soft_prompt: Tokens, plan: Factors | None) -> list[int]:
@@ -56,10 +50,7 @@ class PrefixCache:
     ) -> State:
         """The state before the text of each reply, a row each.
 
-        Args:
-            prompts: of the dialogues.
-            soft_prompt: its tokens; none to generate without.
-            planned: the number of each reply's dialogue, and its plan; all have one, or none has.
+        `planned` has the number of each reply's dialogue, and its plan; all have one, or none has.
         """
         state, rows = self.read(prompts), [row for row, _ in planned]
         tokens = [tuple(self._plans.encode(plan)) if plan else () for _, plan in planned]
@@ -88,7 +79,3 @@ class PrefixCache:
             if len(known) == len(indices):
                 return runtime.step(runtime.pick(drafted[2], known), [plan[-1:] for plan in tokens])
         return runtime.step(runtime.pick(state, rows), tokens)
-
-    def _stem(self, plan: Factors) -> Tokens:
-        """The tokens of a plan that the planner has encoded: all but its expressed emotion."""
-        return tuple(self._plans.encode(plan))[: len(LEVELS) - 1]

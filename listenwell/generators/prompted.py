@@ -6,7 +6,7 @@ from pathlib import Path
 
 from listenwell.dialogue import INSTRUCTION, Candidate, Dialogue, Factors
 from listenwell.errors import InputError
-from listenwell.generators.base import Generator
+from listenwell.generators.base import NEXT_SEED, Generator
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.generation import generate_from_prompt
 from listenwell.generators.prompt_template import build_prompt
@@ -36,8 +36,6 @@ SHOTS = (
 
 
 MOST_CANDIDATES = 64
-_NEXT_SEED = 1_000_003
-"""The distance between the seeds of one reply's candidates."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ class Prompted(Generator):
         budget = min(self.config.prompt_tokens, self.runtime.context_length - decoding.max_tokens)
         system = "\n".join(filter(None, (self.config.system, dialogue.note(INSTRUCTION))))
         prompt = build_prompt(self.runtime.vocabulary, dialogue, system, budget, self.config.shots)
-        seeds = [seed + number * _NEXT_SEED for number in range(self.config.candidates)]
+        seeds = [seed + number * NEXT_SEED for number in range(self.config.candidates)]
         generations = generate_from_prompt(self.runtime, prompt, decoding, seeds, on_text)
         texts = dict.fromkeys(generation.text for generation in generations)
         return GeneratorOutput(tuple(Candidate(text) for text in texts), prompt.notices)

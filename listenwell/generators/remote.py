@@ -15,7 +15,7 @@ import httpx2
 from listenwell.dialogue import INSTRUCTION as INSTRUCTION_NOTE
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError, ListenwellError
-from listenwell.generators.base import Generator
+from listenwell.generators.base import NEXT_SEED, Generator
 from listenwell.labels import GROUP_MEMBERS, GROUP_OF_EMOTION
 from listenwell.pipeline import Emotions, GenerateRequest, GeneratorOutput, OnText, Plan
 
@@ -47,9 +47,6 @@ LARGEST = 1 << 20
 """Bytes of a response; a longer one is an error."""
 MAX_MESSAGES = 1000
 """Older turns are left out of a request."""
-_NEXT_SEED = 1_000_003
-MOST_MESSAGES = 1000
-"""Messages of one request."""
 
 
 class RemoteError(ListenwellError):
@@ -87,12 +84,7 @@ class RemoteConfig:
 
 
 class Remote(Generator, Plan):
-    """Fills the stages *plan* and *generate*.
-
-    Args:
-        config: of the endpoint.
-        client: another HTTP client, for tests.
-    """
+    """Fills the stages *plan* and *generate*."""
 
     Config = RemoteConfig
 
@@ -125,7 +117,7 @@ class Remote(Generator, Plan):
     ) -> list[GeneratorOutput]:
         """`generate` for several dialogues, with all HTTP requests at once."""
         jobs = [
-            (row, plan, self._threads.submit(self._generation, dialogue, plan, seed + number * _NEXT_SEED))
+            (row, plan, self._threads.submit(self._generation, dialogue, plan, seed + number * NEXT_SEED))
             for row, (dialogue, plans, seed) in enumerate(requests)
             for number, plan in enumerate(plans or (None,))
         ]

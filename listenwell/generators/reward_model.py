@@ -83,11 +83,7 @@ def weights_of(generator: Checkpoint, use_soft_prompt: bool = True) -> str:
 def fit(states: np.ndarray, ratings: np.ndarray, contexts: np.ndarray, ridge: float = RIDGE) -> np.ndarray:
     """Weights that tell well-rated replies from others in the same context: (width,) float32.
 
-    Args:
-        states: (replies, width).
-        ratings: (replies,)
-        contexts: (replies,), the number of each one's context.
-        ridge: see RIDGE.
+    States are (replies, width); `contexts` holds the number of each reply's context.
     """
     inputs, targets = (centred(values.astype(np.float64), contexts) for values in (states, ratings))
     scale = max(float(inputs.std()), 1e-12)

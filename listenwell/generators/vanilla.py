@@ -5,7 +5,7 @@ The baseline of CoMAE's tables ("vanilla") and the fine-tuned model of Empatheti
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,7 +37,6 @@ class Vanilla(Prompted):
     """Generates from the dialogue alone; a persona goes before it, although training has none."""
 
     Config = VanillaConfig
-    _folder: Path | None = None
 
     @classmethod
     def load(cls, config: PromptedConfig, weights: Path | None = None) -> "Vanilla":
@@ -67,12 +66,6 @@ class Vanilla(Prompted):
             counts.append(len(reply))
             texts.append(example.reply.text)
         return perplexity_of(nlls, counts, texts, self.name)
-
-    def files(self) -> Iterator[Path]:
-        """The checkpoint's files, for their hash."""
-        if self._folder is not None:
-            checkpoint = open_checkpoint(self._folder, KIND)
-            yield from (checkpoint.path(name) for name in checkpoint.sums)
 
 
 def runtime_of(checkpoint: Checkpoint, engine: Engine | None = None) -> Runtime:

@@ -18,7 +18,7 @@ def predict_candidates(
     annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate]
 ) -> list[Probabilities | None]:
     """The annotators' probabilities of all candidates, in one batch; None for one without plan or text."""
-    planned = [index for index, one in enumerate(candidates) if one.plan and one.text.strip()]
+    planned = [index for index, reply in enumerate(candidates) if reply.plan and reply.text.strip()]
     predictions: list[Probabilities | None] = [None] * len(candidates)
     if planned:
         texts = [candidates[index].text for index in planned]
@@ -37,10 +37,7 @@ def plan_adherence(
 ) -> list[float | None]:
     """The probability that each candidate does what its plan says, 0 to 1; None where there is no plan.
 
-    Args:
-        predictions: of the candidates.
-        candidates: the replies with their plans.
-        target: what the caller asked for; it then counts instead of the plan, by its least likely part.
+    A target counts instead of the plan, by its least likely part.
     """
     return [
         None

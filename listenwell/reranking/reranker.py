@@ -41,12 +41,7 @@ class Reranker(Rerank):
 
     @classmethod
     def load(cls, config: RerankerConfig | None = None, annotator: "Annotator | None" = None) -> "Reranker":
-        """With the shipped annotators, where a feature needs them.
-
-        Args:
-            config: the weights; the default ones without.
-            annotator: one that is already loaded, with the heads of `annotators.replies.REPLY_HEADS`.
-        """
+        """With the shipped annotators where a feature needs them and none is handed in."""
         config = config or RerankerConfig()
         if annotator is None and any(map(config.weight, ANNOTATED)):
             from listenwell.annotators.annotator import Annotator
@@ -79,23 +74,21 @@ class Reranker(Rerank):
     ) -> tuple[Candidate, ...]:
         """The candidates with the value of every feature and the total, the best first.
 
-        Of candidates with the same words the first is kept; equal totals keep their order.
-
-        Args:
-            dialogue: what was said before.
-            candidates: the replies.
-            target: what the caller asked for; `plan_adherence` then has a larger weight.
+        Of candidates with the same words the first is kept; equal totals keep their order. With a target,
+        `plan_adherence` has a larger weight.
         """
         steered = _steers(target)
         config = self.config.for_steering() if steered else self.config
-        kept = list({normalized(one.text): one for one in reversed(candidates)}.values())[::-1]
+        kept = list({normalized(reply.text): reply for reply in reversed(candidates)}.values())[::-1]
         if not kept:
             return ()
-        features = (
-            _generator_scores(kept, config)
-            | self._annotated(dialogue, kept, config, target if steered else None)
-            | _faults(dialogue, kept, config)
-        )
+        features: Features = {
+            feature: [candidate.scores.get(feature) for candidate in kept]
+            for feature in ("reward", "likelihood")
+            if config.weight(feature)
+        }
+        features |= self._annotated(dialogue, kept, config, target if steered else None)
+        features |= _faults(dialogue, kept, config)
         total = _total(features, config, len(kept))
         scored = [_with_scores(candidate, features, total, row) for row, candidate in enumerate(kept)]
         return tuple(scored[row] for row in np.argsort(-total, kind="stable"))
@@ -138,15 +131,6 @@ def standardized(scores: Sequence[float | None]) -> np.ndarray:
         if deviation > 1e-6 * max(1.0, float(np.abs(values[known]).max())):
             result[known] = (values[known] - values[known].mean()) / deviation
     return result
-
-
-def _generator_scores(candidates: Sequence[Candidate], config: RerankerConfig) -> Features:
-    """The standardized features that a generator puts on its candidates."""
-    return {
-        feature: [candidate.scores.get(feature) for candidate in candidates]
-        for feature in STANDARDIZED
-        if feature not in ANNOTATED and config.weight(feature)
-    }
 
 
 def _faults(dialogue: Dialogue, candidates: Sequence[Candidate], config: RerankerConfig) -> Features:

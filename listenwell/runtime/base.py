@@ -1,12 +1,11 @@
-"""What a generator asks of an engine; another engine takes transformers' place by offering these names."""
+"""What a generator asks of an engine."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 State = Any
 """What an engine remembers of the tokens so far (its key-value cache); only the engine looks inside."""
@@ -15,26 +14,20 @@ State = Any
 class TopTokens(NamedTuple):
     """The likeliest next tokens, the best first; of equal ones the first number first."""
 
-    tokens: "np.ndarray"  # (rows, count) int64
-    scores: "np.ndarray"  # (rows, count) float32
-    totals: "np.ndarray"  # (rows,) float32: log of the summed exponentials of all scores, those left out too
+    tokens: np.ndarray  # (rows, count) int64
+    scores: np.ndarray  # (rows, count) float32
+    totals: np.ndarray  # (rows,) float32: log of the summed exponentials of all scores, those left out too
 
 
 _MEMBERS = 64
 
 
-def top_tokens_of(logits: "np.ndarray", count: int) -> TopTokens:
-    """The likeliest of scores that are at hand, without looking at most of them one by one.
+def top_tokens_of(logits: np.ndarray, count: int) -> TopTokens:
+    """The likeliest of scores (rows, vocabulary) that are at hand, without a look at most of them.
 
     The `count`-th highest of the maxima of groups is a bound: at least `count` scores reach it, one in each
     of those groups, and not many more do. Members of a group stand apart: maxima of rows are found sooner.
-
-    Args:
-        logits: (rows, vocabulary) float32.
-        count: how many are wanted of each row.
     """
-    import numpy as np
-
     rows, words = logits.shape
     count, groups = min(count, words), words // _MEMBERS
     tokens, scores = np.empty((rows, count), np.int64), np.empty((rows, count), np.float32)
@@ -55,14 +48,14 @@ def top_tokens_of(logits: "np.ndarray", count: int) -> TopTokens:
 def probe_layer(layers: int) -> int:
     """After so many of a model's layers its states tell most of what a text means.
 
-    The first ones are about words, the last ones about the next token: of the shipped speaker's thirty, a
-    linear judge of replies read states after 18 to 22 best.
+    The first ones are about words, the last ones about the next token: of the shipped generator's thirty, a
+    linear reward model works best on states after 18 to 22.
     """
     return max(1, 2 * layers // 3)
 
 
 class Runtime(Protocol):
-    """A causal language model with its vocabulary."""
+    """A causal language model with its vocabulary; engines inherit from it."""
 
     vocabulary: Vocabulary
     context_length: int
@@ -72,60 +65,50 @@ class Runtime(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
-        ...
+        return self.vocabulary.encode(text)
 
     def prefill(self, tokens: Sequence[int]) -> State:
         """Read a prompt: a state of one row."""
-        ...
+        return self.prefill_many([tokens])
 
     def prefill_many(self, prompts: Sequence[Sequence[int]]) -> State:
         """Read several prompts, a row each."""
-        ...
 
     def join(self, states: Sequence[State]) -> State:
         """The rows of several states as one; they may have read different numbers of tokens."""
-        ...
 
     def pick(self, state: State, rows: Sequence[int]) -> State:
         """These rows, repeated, reordered or left out; the given state stays as it is."""
-        ...
 
     def step(self, state: State, tokens: Sequence[Sequence[int]]) -> State:
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
-        ...
 
     def branch(self, state: State, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> State:
         """What `step` gives after `pick`, for a look ahead at many ways to go on: in little memory, but not
         made for going on far; the given state stays as it is."""
-        ...
 
-    def logits(self, state: State) -> "np.ndarray":
+    def logits(self, state: State) -> np.ndarray:
         """Scores of the next token: float32, (rows, vocabulary)."""
-        ...
 
     def likeliest(self, state: State, count: int) -> "TopTokens":
         """The next tokens with the highest scores, as many in every row."""
-        ...
 
-    def hidden_states(self, state: State) -> "np.ndarray":
-        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
-        ...
+    def hidden_states(self, state: State) -> np.ndarray:
+        """Each row's last token after `probe_layer` layers: float32, (rows, width)."""
 
-    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
-        ...
 
     @property
     def batch_size(self) -> int:
-        """How many dialogues it likes to be asked about at once."""
-        ...
+        """How many dialogues are best handed to it at once."""
+        return 1
 
-    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once."""
-        ...
 
     def log_likelihoods_each(
         self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> "list[np.ndarray]":
+    ) -> list[np.ndarray]:
         """The same for several prompts, each with replies of its own: (replies,) for each."""
-        ...
+        return [self.log_likelihoods(prompt, replies) for prompt, replies in requests]

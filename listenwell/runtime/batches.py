@@ -16,12 +16,10 @@ class TokenizedText(Protocol):
     @property
     def tokens(self) -> np.ndarray:
         """(length,) integers."""
-        ...
 
     @property
     def types(self) -> np.ndarray:
         """(length,) integers: 1 for tokens of the listener, 0 otherwise."""
-        ...
 
     def __len__(self) -> int: ...
 
@@ -58,16 +56,10 @@ class TokenBatch:
 
 
 def like_lengths(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Group texts of similar length into batches of at most `tokens` tokens, padding included.
+    """Indices of texts of similar length, in batches of at most `tokens` tokens, padding included.
 
-    The longest texts come first, so that insufficient memory shows at once.
-
-    Args:
-        lengths: the number of tokens of each text.
-        tokens: the budget; a single text that exceeds it is a batch of its own.
-
-    Yields:
-        The indices of the texts in each batch.
+    The longest texts come first, so that insufficient memory shows at once; one that exceeds the budget is a
+    batch of its own.
     """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda number: -lengths[number]):

@@ -1,5 +1,6 @@
 """Encoders and what is trained on top of them: load the base, write adapters and heads, read them back."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -9,7 +10,6 @@ import torch
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import CheckpointError, WeightsError
-from listenwell.runtime.lora import merge_lora
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.weights import find_weights
@@ -48,13 +48,7 @@ def load_encoder(base: str, weights: Path | None = None, dropout: float = 0.0) -
 
 
 def save_weights(model: torch.nn.Module, encoder: Any, folder: Path) -> None:  # noqa: ANN401
-    """Write a model's weights in fp16: its adapter's and its own beside it, or all of them.
-
-    Args:
-        model: the whole.
-        encoder: the part of it that may have an adapter.
-        folder: an open checkpoint's folder.
-    """
+    """Write a model's weights in fp16: its encoder's adapter and its own beside it, or all of them."""
     from safetensors.torch import load_file, save_file
 
     if has_adapter(encoder):
@@ -76,11 +70,7 @@ def load_weights(
 ) -> None:
     """Load a checkpoint's weights; an adapter is merged into the encoder, which has none itself.
 
-    Args:
-        model: the whole.
-        encoder: the part of it that an adapter belongs to.
-        saved: the checkpoint.
-        old_prefixes: prefixes of weights' names in earlier releases to those of today.
+    `old_prefixes` maps prefixes of weights' names in earlier releases to those of today.
     """
     from safetensors.torch import load_file
 
@@ -123,3 +113,28 @@ def _halves(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def _wholes(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: value.float() for name, value in weights.items()}
+
+
+def merge_lora(model: Any, config: Path, weights: Path) -> None:  # noqa: ANN401
+    """Add an adapter in peft's format to a model in place: W + (alpha / rank) B A (Hu et al. 2022, eq. 3)."""
+    from safetensors.torch import load_file
+
+    settings = json.loads(config.read_text(encoding="utf-8"))
+    tensors = {name: value.float() for name, value in load_file(weights).items()}
+    more = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
+    if any(map(settings.get, more)) or not all(".lora_A." in n or ".lora_B." in n for n in tensors):
+        raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
+    scale = settings["lora_alpha"] / settings["r"]
+    layers = dict(model.named_modules())
+    with torch.no_grad():
+        for name, down in tensors.items():
+            if ".lora_A." not in name:
+                continue
+            up = tensors[name.replace(".lora_A.", ".lora_B.")]
+            path = name.removeprefix("base_model.model.").split(".lora_A.")[0]
+            if path not in layers:
+                raise CheckpointError(
+                    f"The adapter {weights} has a layer {path!r} that the model lacks.",
+                    "Use the base model that it was trained on.",
+                )
+            layers[path].weight += scale * (up @ down)

@@ -68,13 +68,7 @@ def is_installed(package: str) -> bool:
 
 
 def load_runtime(weights: Path, adapter: Path | None = None, engine: Engine | None = None) -> "Runtime":
-    """A causal model, ready to run.
-
-    Args:
-        weights: a folder in Hugging Face's layout, or a GGUF file.
-        adapter: a folder with a LoRA adapter, and with new tokens, if it has any.
-        engine: which one, and how exactly it works.
-    """
+    """A causal model from a folder in Hugging Face's layout or a GGUF file, and a LoRA adapter's folder."""
     engine = engine or Engine()
     # Whoever asks for onnxruntime hears from it what is wrong with the weights.
     fits = engine.name == ONNX or _is_llama(weights)

@@ -6,13 +6,12 @@ comes out has Hugging Face's names and layout, so that any engine reads it.
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.progress import progress
-
-if TYPE_CHECKING:
-    import numpy as np
 
 UNPACKED_VERSION = 1
 """Part of the cache key: raise it when the unpacked form changes."""
@@ -133,9 +132,8 @@ def gguf_name(name: str) -> str:
     raise WeightsError(f"A Llama has no tensor {name!r}.", "Export another model.")
 
 
-def _tensor(tensor: Any, config: dict[str, Any]) -> "np.ndarray":  # noqa: ANN401
+def _tensor(tensor: Any, config: dict[str, Any]) -> np.ndarray:  # noqa: ANN401
     """One tensor in float32, rows of queries and keys in Hugging Face's order."""
-    import numpy as np
     from gguf.quants import dequantize
 
     values = np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)

@@ -7,7 +7,7 @@ encoder.encode(["My dog died.", "I lost my puppy."])
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,22 +16,10 @@ from listenwell.runtime.engines import ONNX, choose_engine
 from listenwell.runtime.onnx.checkpoint_encoder import base_folder, runs_on_onnx
 from listenwell.runtime.text import Vocabulary
 
+if TYPE_CHECKING:
+    from listenwell.runtime.onnx.encoder import OnnxEncoder
+
 ENCODER = "all-minilm-l6-v2"
-
-
-class _Backend(Protocol):
-    """An encoder on some engine."""
-
-    width: int
-    positions: int
-
-    def pooled(self, texts: Sequence[TokenizedText]) -> np.ndarray:
-        """The mean of each text's states: (texts, width)."""
-        ...
-
-    def token_states(self, texts: Sequence[TokenizedText]) -> Iterator[tuple[int, np.ndarray]]:
-        """Indices of texts, each with the states of its tokens (tokens, width), in any order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -52,13 +40,10 @@ class Tokens:
 class SentenceEncoder:
     """Encodes texts on the CPU, in batches of similar length with a token budget. Threads may share it.
 
-    Args:
-        backend: the encoder.
-        vocabulary: its tokenizer.
-        limit: the most tokens of a text; what follows is cut off.
+    What a text has beyond `limit` tokens is cut off.
     """
 
-    def __init__(self, backend: _Backend, vocabulary: Vocabulary, limit: int) -> None:
+    def __init__(self, backend: "OnnxEncoder | _TorchBackend", vocabulary: Vocabulary, limit: int) -> None:
         self._backend, self._vocabulary = backend, vocabulary
         self._limit = min(limit, backend.positions)
         self._begin, self._end = vocabulary.special("[CLS]"), vocabulary.special("[SEP]")
@@ -84,8 +69,12 @@ class SentenceEncoder:
         """
         weights = base_folder(base, folder)
         chosen = choose_engine(engine, f"The encoder {base}", runs_on_onnx(weights))
-        backend = _OnnxBackend(weights, precision) if chosen == ONNX else _TorchBackend(base, weights)
-        return cls(backend, Vocabulary.from_folder(weights), limit)
+        if chosen == ONNX:
+            from listenwell.runtime.onnx.encoder import OnnxEncoder
+
+            encoder = OnnxEncoder.load(weights, precision=precision)
+            return cls(encoder, encoder.vocabulary, limit)
+        return cls(_TorchBackend(base, weights), Vocabulary.from_folder(weights), limit)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """The mean over a text's token states, normalized to length 1: (texts, width) float32."""
@@ -97,12 +86,7 @@ class SentenceEncoder:
     ) -> tuple[np.ndarray, list[np.ndarray]]:
         """Encode texts that are split into words.
 
-        Args:
-            texts: the words of each.
-            advance: is called with the number of texts that were encoded.
-
-        Returns:
-            The texts' vectors as in `encode`, and for each text the mean state of each word (words, width).
+        Returns the texts' vectors as in `encode`, and for each text the mean state of each word.
         """
         encodings = self._vocabulary.encode_words(texts)
         inputs = [self._tokens(ids) for ids, _ in encodings]
@@ -122,25 +106,9 @@ class SentenceEncoder:
         return Tokens(np.array([self._begin, *ids[: self._limit - 2], self._end], np.int64))
 
 
-class _OnnxBackend:
-    def __init__(self, folder: Path, precision: str) -> None:
-        from listenwell.runtime.onnx.encoder import OnnxEncoder
-
-        self.encoder = OnnxEncoder.load(folder, precision=precision)
-        self.width, self.positions = self.encoder.width, self.encoder.positions
-
-    def pooled(self, texts: Sequence[TokenizedText]) -> np.ndarray:
-        return self.encoder.pooled(texts)
-
-    def token_states(self, texts: Sequence[TokenizedText]) -> Iterator[tuple[int, np.ndarray]]:
-        from listenwell.runtime.onnx.encoder import STATES
-
-        for indices, (states,) in self.encoder.batches(texts, [STATES]):
-            for index, rows in zip(indices, states, strict=True):
-                yield index, rows[: len(texts[index])]
-
-
 class _TorchBackend:
+    """What `OnnxEncoder` does, on torch."""
+
     def __init__(self, base: str, folder: Path) -> None:
         from listenwell.runtime.encoder import load_encoder
 

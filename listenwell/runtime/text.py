@@ -107,19 +107,19 @@ class TextStream:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._tokens: list[int] = []
-        self._given = 0
+        self._shown = 0
 
     def push(self, token: int) -> str:
         """Add a token and return what can now be shown."""
         self._tokens.append(token)
         text = self._vocabulary.decode(self._tokens)
         ready = len(text.rstrip(REPLACEMENT))  # the bytes of an unfinished character decode to these
-        piece = text[self._given : ready]
-        self._given = max(self._given, ready)
+        piece = text[self._shown : ready]
+        self._shown = max(self._shown, ready)
         return piece
 
     def finish(self) -> str:
         """What was held back, at the end."""
         text = self._vocabulary.decode(self._tokens)
-        piece, self._given = text[self._given :], len(text)
+        piece, self._shown = text[self._shown :], len(text)
         return piece

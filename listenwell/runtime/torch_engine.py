@@ -1,19 +1,31 @@
-"""The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold."""
+"""The `Runtime` on transformers and torch: any causal model that Hugging Face's layout can hold.
+
+For likelihoods, a row is a prompt and then reply after reply: each sees the prompt and itself. So a prompt is
+read once however many replies there are, no reply is padded, and several prompts keep a GPU busy.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import torch
 
 from listenwell.errors import MissingExtraError, WeightsError
-from listenwell.runtime.base import TopTokens, probe_layer, top_tokens_of
+from listenwell.runtime.base import Runtime, TopTokens, probe_layer, top_tokens_of
 from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
 
-if TYPE_CHECKING:
-    import numpy as np
-    import torch
+ROW_TOKENS, CPU_TOKENS, GPU_TOKENS = 2048, 2048, 32_768
+"""Tokens of the replies in a row, and tokens in a pass."""
+LOGIT_ROWS = 8192
+"""Places whose words are predicted at once: each takes the whole vocabulary."""
+FILLED, PROMPT = -2, -1
+"""Segments that are no reply."""
+Request = tuple[Sequence[int], Sequence[Sequence[int]]]
+"""A prompt, and the replies that go on from it."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +33,13 @@ class TorchState:
     """What was read so far."""
 
     cache: Any
-    logits: "torch.Tensor"  # (rows, vocabulary)
-    known: "torch.Tensor"  # (rows, tokens so far): 0 where a shorter row was filled up
-    hidden_states: "torch.Tensor | None" = field(default=None, kw_only=True)
-    """(rows, width): the last token's states after `middle_layer` layers, where the model gives them"""
+    logits: torch.Tensor  # (rows, vocabulary)
+    known: torch.Tensor  # (rows, tokens so far): 0 where a shorter row was filled up
+    hidden_states: torch.Tensor | None = field(default=None, kw_only=True)
+    """(rows, width): the last token's states after `probe_layer` layers, where the model gives them"""
 
 
-class TorchRuntime:
+class TorchRuntime(Runtime):
     """A model folder, run in float32 on the CPU."""
 
     soft_prompt: tuple[int, ...] = ()
@@ -41,12 +53,8 @@ class TorchRuntime:
     def from_folder(cls, folder: Path, adapter: Path | None = None) -> "TorchRuntime":
         """Load config.json, model.safetensors and tokenizer.json; pickled weights are refused.
 
-        Args:
-            folder: the model.
-            adapter: a folder with a LoRA adapter, merged into the model's weights; tokens that it adds to the
-                vocabulary become rows of the embeddings.
+        A LoRA adapter is merged; tokens that it adds to the vocabulary become rows of the embeddings.
         """
-        import torch
         from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
 
@@ -69,24 +77,12 @@ class TorchRuntime:
 
     def use_gpu(self) -> None:
         """Move the model to a GPU where there is one."""
-        import torch
-
         if torch.cuda.is_available():
             torch.set_float32_matmul_precision("high")
             self._model = self._model.cuda()
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text; what looks like a special token in it stays text."""
-        return self.vocabulary.encode(text)
-
-    def prefill(self, tokens: Sequence[int]) -> TorchState:
-        """Read a prompt: a state of one row."""
-        return self.prefill_many([tokens])
-
     def prefill_many(self, prompts: Sequence[Sequence[int]]) -> TorchState:
         """Read several prompts at once, a row each; shorter ones are filled up on the left."""
-        import torch
-
         longest = max(map(len, prompts))
         rows = [[0] * (longest - len(tokens)) + list(tokens) for tokens in prompts]
         known = [[0] * (longest - len(tokens)) + [1] * len(tokens) for tokens in prompts]
@@ -94,11 +90,9 @@ class TorchRuntime:
 
     def join(self, states: Sequence[TorchState]) -> TorchState:
         """The rows of several states as one; they may have read different numbers of tokens."""
-        import torch
-
         longest = max(state.known.shape[1] for state in states)
 
-        def filled(tensor: "torch.Tensor", dimension: int) -> "torch.Tensor":
+        def filled(tensor: torch.Tensor, dimension: int) -> torch.Tensor:
             """Zeros before the first token, so that all rows end together."""
             short = longest - tensor.shape[dimension]
             return torch.nn.functional.pad(tensor, (*(0, 0) * (tensor.dim() - 1 - dimension), short, 0))
@@ -118,8 +112,6 @@ class TorchRuntime:
 
     def pick(self, state: TorchState, rows: Sequence[int]) -> TorchState:
         """These rows, repeated, reordered or left out; the given state stays as it is."""
-        import torch
-
         indices = torch.tensor(list(rows), device=self._model.device)
         layers = [(keys[indices], values[indices]) for keys, values in _layers(state.cache)]
         hidden_states = state.hidden_states[indices] if state.hidden_states is not None else None
@@ -129,8 +121,6 @@ class TorchRuntime:
 
     def step(self, state: TorchState, tokens: Sequence[Sequence[int]]) -> TorchState:
         """Read more tokens in every row, as many in each; the given state cannot be used again."""
-        import torch
-
         more = torch.ones(len(tokens), len(tokens[0]), dtype=torch.long, device=self._model.device)
         return self._forward([list(row) for row in tokens], state.cache, torch.cat([state.known, more], 1))
 
@@ -138,7 +128,7 @@ class TorchRuntime:
         """What `step` gives after `pick`: a GPU has the memory, and likes many rows."""
         return self.step(self.pick(state, rows), tokens)
 
-    def logits(self, state: TorchState) -> "np.ndarray":
+    def logits(self, state: TorchState) -> np.ndarray:
         """Scores of the next token: float32, (rows, vocabulary)."""
         scores: np.ndarray = state.logits.cpu().numpy()
         return scores
@@ -151,62 +141,64 @@ class TorchRuntime:
         tensors = (tokens, scores, state.logits.logsumexp(dim=1))
         return TopTokens(*(tensor.cpu().numpy() for tensor in tensors))
 
-    def hidden_states(self, state: TorchState) -> "np.ndarray":
-        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
+    def hidden_states(self, state: TorchState) -> np.ndarray:
+        """Each row's last token after `probe_layer` layers: float32, (rows, width)."""
         if state.hidden_states is None:
             raise TypeError("this engine keeps no states of its layers")
         hidden_states: np.ndarray = state.hidden_states.cpu().numpy()
         return hidden_states
 
-    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
-        from listenwell.runtime.torch_choices import mean_hidden_states
+        means = []
+        for reply in replies:
+            tokens = torch.tensor([[*prompt, *reply]], device=self._model.device)
+            with torch.inference_mode():
+                output = self._model.base_model(tokens, use_cache=False, output_hidden_states=True)
+            states = output.hidden_states
+            hidden_state = states[probe_layer(len(states) - 1)][0, len(prompt) :]
+            means.append(hidden_state.float().mean(0).cpu().numpy())
+        return np.stack(means) if means else np.zeros((0, int(self._model.config.hidden_size)), np.float32)
 
-        return mean_hidden_states(self._model, prompt, replies)
-
-    def negative_log_likelihood(self, tokens: Sequence[int], first: int) -> float:
-        """How unlikely the tokens from place `first` on are after those before them, in nats."""
-        import torch
-
-        with torch.inference_mode():
-            everything = torch.tensor([list(tokens)])
-            logits = self._model(input_ids=everything, logits_to_keep=len(tokens) - first + 1).logits[0, :-1]
-            return float(torch.nn.functional.cross_entropy(logits, everything[0, first:], reduction="sum"))
-
-    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
-        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
-
-        Args:
-            prompt: tokens that all replies go on from.
-            replies: tokens of each, its end mark included.
-        """
+    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
+        """How likely each reply is after the prompt, in nats: (replies,) float32."""
         log_likelihoods: np.ndarray = self.log_likelihoods_of([prompt], replies)[0]
         return log_likelihoods
 
     def log_likelihoods_of(
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]
-    ) -> "np.ndarray":
+    ) -> np.ndarray:
         """The same after each of several prompts: (prompts, replies)."""
-        from listenwell.runtime.torch_choices import log_likelihoods_of
+        scores = np.zeros((len(prompts), len(replies)), np.float32)
+        for columns in _parts([len(reply) for reply in replies], ROW_TOKENS):
+            some = [replies[column] for column in columns]
+            each = self.log_likelihoods_each([(prompt, some) for prompt in prompts])
+            scores[:, columns] = np.stack(each) if each else scores[:, columns]
+        return scores
 
-        return log_likelihoods_of(self._model, prompts, replies)
-
-    def log_likelihoods_each(
-        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> "list[np.ndarray]":
+    def log_likelihoods_each(self, requests: Sequence[Request]) -> list[np.ndarray]:
         """The same where every prompt has replies of its own: (replies,) for each."""
-        from listenwell.runtime.torch_choices import log_likelihoods_each
-
-        return log_likelihoods_each(self._model, requests)
+        most = GPU_TOKENS if self._model.device.type == "cuda" else CPU_TOKENS
+        scores = [np.zeros(0, np.float32)] * len(requests)
+        lengths = [len(prompt) + sum(map(len, replies)) for prompt, replies in requests]
+        order = sorted((row for row in range(len(requests)) if requests[row][1]), key=lengths.__getitem__)
+        rows: list[int] = []
+        for index, row in enumerate(order):
+            rows.append(row)
+            is_last = index + 1 == len(order)
+            if is_last or (len(rows) + 1) * lengths[order[index + 1]] > most:
+                values = _log_likelihoods(self._model, [requests[number] for number in rows])
+                for number, value in zip(rows, values, strict=True):
+                    scores[number] = value
+                rows = []
+        return scores
 
     @property
     def batch_size(self) -> int:
-        """How many dialogues it likes to be asked about at once."""
+        """How many dialogues are best handed to it at once."""
         return 64 if self._model.device.type == "cuda" else 1
 
-    def _forward(self, tokens: list[list[int]], cache: Any, known: "torch.Tensor") -> TorchState:  # noqa: ANN401
-        import torch
-
+    def _forward(self, tokens: list[list[int]], cache: Any, known: torch.Tensor) -> TorchState:  # noqa: ANN401
         # Filled places count for nothing: no token sees them, and positions start after them.
         positions = (known.cumsum(1) - 1).clamp(min=0)[:, -len(tokens[0]) :]
         with torch.inference_mode():
@@ -224,12 +216,12 @@ class TorchRuntime:
         return TorchState(output.past_key_values, scores, known, hidden_states=hidden_states.float())
 
 
-def _layers(cache: Any) -> Iterator[tuple["torch.Tensor", "torch.Tensor"]]:  # noqa: ANN401
+def _layers(cache: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # noqa: ANN401
     """Keys and values of each layer: (rows, heads, tokens, width)."""
     return ((layer.keys, layer.values) for layer in cache.layers)
 
 
-def _cache(layers: Iterable[tuple["torch.Tensor", ...]]) -> Any:  # noqa: ANN401
+def _cache(layers: Iterable[tuple[torch.Tensor, ...]]) -> Any:  # noqa: ANN401
     """transformers' cache with these keys and values."""
     from transformers import DynamicCache
 
@@ -241,7 +233,6 @@ def _cache(layers: Iterable[tuple["torch.Tensor", ...]]) -> Any:  # noqa: ANN401
 
 def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
     """Put the adapter's new tokens behind those that the model has."""
-    import torch
     from safetensors.torch import load_file
 
     if not (adapter / ADDED_TOKENS).is_file():
@@ -255,10 +246,8 @@ def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
 
 
 def _add_soft_prompt(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN401
-    """Let the model read a voice, if there is one; it cannot say it: the output layer stays as it is."""
+    """Let the model read a soft prompt, if there is one; it cannot be generated: the output layer stays."""
     from safetensors.torch import load_file
-
-    from listenwell.runtime.added_tokens import AddedTokens
 
     if not (folder / SOFT_PROMPT).is_file():
         return ()
@@ -274,3 +263,84 @@ def _merged(model: Any, adapter: Path) -> Any:  # noqa: ANN401
     except ModuleNotFoundError:
         raise MissingExtraError("peft", "train", "Loading an adapter") from None
     return PeftModel.from_pretrained(model, str(adapter)).merge_and_unload()
+
+
+def _log_likelihoods(model: Any, requests: Sequence[Request]) -> list[np.ndarray]:  # noqa: ANN401
+    """How likely replies are after their prompts, all in one pass: (replies,) float32 for each prompt."""
+    device, on_gpu = model.device, model.device.type == "cuda"
+    longest = max(len(prompt) for prompt, _ in requests)
+    shape = (len(requests), longest + max(sum(map(len, replies)) for _, replies in requests))
+    tokens, positions, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, FILLED)
+    targets, before, counts = list[int](), list[int](), list[int]()
+    for row, (prompt, replies) in enumerate(requests):
+        start, base = longest - len(prompt), row * shape[1]
+        tokens[row, start:longest], segments[row, start:longest] = prompt, PROMPT
+        positions[row, start:longest] = np.arange(len(prompt))
+        here = longest
+        for number, reply in enumerate(replies):
+            end = here + len(reply)
+            tokens[row, here:end], segments[row, here:end] = reply, number
+            positions[row, here:end] = len(prompt) + np.arange(len(reply))
+            targets += reply
+            before += [base + longest - 1, *range(base + here, base + end - 1)][: len(reply)]
+            counts.append(len(reply))
+            here = end
+    moved = torch.from_numpy(segments).to(device)
+    # Everybody sees its own segment; replies see the prompt too.
+    seen = (moved[:, :, None] == moved[:, None, :]) | (
+        (moved == PROMPT)[:, None, :] & (moved >= 0)[:, :, None]
+    )
+    seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=device).tril()
+    with torch.inference_mode():
+        with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
+            states = model.base_model(
+                input_ids=torch.from_numpy(tokens).to(device),
+                attention_mask=seen[:, None],
+                position_ids=torch.from_numpy(positions).to(device),
+                use_cache=False,
+            ).last_hidden_state
+        selected = states.flatten(0, 1)[torch.tensor(before, device=device)]  # (words, width)
+        nats = _nats(model.get_output_embeddings(), selected, torch.tensor(targets, device=device))
+    owners = np.repeat(np.arange(len(counts)), counts)
+    sums = -np.bincount(owners, nats.cpu().numpy().astype(np.float64), len(counts)).astype(np.float32)
+    return list(np.split(sums, np.cumsum([len(replies) for _, replies in requests])[:-1]))
+
+
+def _nats(head: Any, states: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+    """How unlikely each target is after its state: (words,)."""
+    parts = zip(states.split(LOGIT_ROWS), targets.split(LOGIT_ROWS), strict=True)
+    return torch.cat(
+        [
+            torch.nn.functional.cross_entropy(head(some.float()).float(), those, reduction="none")
+            for some, those in parts
+        ]
+    )
+
+
+def _parts(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
+    """Numbers of neighbours that together are no longer than `most`; one that is longer alone."""
+    part: list[int] = []
+    for number, length in enumerate(lengths):
+        if part and sum(lengths[member] for member in part) + length > most:
+            yield part
+            part = []
+        part.append(number)
+    if part:
+        yield part
+
+
+class AddedTokens(torch.nn.Module):  # type: ignore[misc]
+    """An embedding layer with more rows than it was trained with; only the new ones are trained."""
+
+    def __init__(self, known: torch.Tensor, rows: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("known", known.detach(), persistent=False)
+        self.rows = torch.nn.Parameter(rows.detach().clone())
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """(…) token numbers to (…, width)."""
+        first = len(self.known)
+        is_new = tokens >= first
+        old = torch.nn.functional.embedding(tokens.clamp(max=first - 1), self.known)
+        new = torch.nn.functional.embedding((tokens - first).clamp(min=0), self.rows)
+        return torch.where(is_new[..., None], new, old)

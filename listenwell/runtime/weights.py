@@ -61,18 +61,10 @@ BASE_MODELS = {
 
 
 def find_weights(name: str, folder: Path | None = None) -> Path:
-    """A folder with the weights of a base model, unpacked where need be.
-
-    Args:
-        name: one of BASE_MODELS.
-        folder: the user's own choice, a folder or a GGUF file; nothing else is tried when it is given.
+    """A folder with the weights of a base model, unpacked where need be; nothing but the user's own folder or
+    GGUF file is tried when that is given.
     """
     return unpacked(find_source(name, folder))
-
-
-def unpacked(source: Path) -> Path:
-    """A folder as it is; a GGUF file unpacked into the cache."""
-    return _unpacked(source) if source.is_file() else source
 
 
 def find_source(name: str, folder: Path | None = None) -> Path:
@@ -107,8 +99,10 @@ def _from_path(path: Path) -> Path:
     )
 
 
-def _unpacked(file: Path) -> Path:
-    """The cached unpacked form of a GGUF file; the key names all that shaped it."""
+def unpacked(file: Path) -> Path:
+    """A folder as it is; a GGUF file unpacked into the cache, under a key that names all that shaped it."""
+    if not file.is_file():
+        return file
     folder = cache_folder() / "weights" / f"{file.stem}-{sha256(file)[:16]}-v{UNPACKED_VERSION}"
     with one_at_a_time(folder):
         recover(folder)

@@ -21,6 +21,7 @@ from listenwell.runtime.added_tokens import AddedTokens
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.torch_engine import AddedTokens
 from listenwell.runtime.weights import HUB_FILES, find_weights
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.batching import Epoch

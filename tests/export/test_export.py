@@ -8,9 +8,7 @@ from typer.testing import CliRunner
 from listenwell.checkpoint import open_checkpoint
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError, WeightsError
-from listenwell.export.gguf_file import write_gguf
-from listenwell.export.hugging_face import write_hugging_face
-from listenwell.export.merged import merged
+from listenwell.export import merged, write_gguf, write_hugging_face
 from listenwell.generators.vanilla import runtime_of
 from listenwell.runtime.engines import Engine
 from listenwell.runtime.gguf import gguf_name, unpack_gguf
@@ -39,7 +37,7 @@ def adapter(tmp_path_factory, tiny_llama):
 
 @pytest.fixture
 def model(adapter, tiny_llama, monkeypatch):
-    monkeypatch.setattr("listenwell.export.merged.find_weights", lambda base: tiny_llama)
+    monkeypatch.setattr("listenwell.export.find_weights", lambda base: tiny_llama)
     monkeypatch.setattr("listenwell.generators.vanilla.find_source", lambda base: tiny_llama)
     return merged(open_checkpoint(adapter))
 

@@ -7,8 +7,7 @@ import pytest
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import SPEAKER, Dialogue, Persona, Turn
-from listenwell.export.gguf_file import write_gguf
-from listenwell.export.merged import TEMPLATE, merged
+from listenwell.export import TEMPLATE, merged, write_gguf
 from listenwell.generators.planned import SHIPPED
 from listenwell.generators.prompt_template import build_prompt
 from listenwell.generators.vanilla import runtime_of

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from listenwell.generators.base import Prefix
-from listenwell.generators.beams import SharedPrefix, search, search_rows
+from listenwell.generators.beams import search, search_rows
 from listenwell.generators.decoding import Decoding, Row
 from listenwell.runtime.base import top_tokens_of
 from listenwell.runtime.onnx.engine import OnnxRuntime
@@ -136,7 +136,7 @@ def test_what_groups_paid_guides_the_search_but_not_the_order():
     rows = {"": (0.55, 0.45, 0), "a": (0.1, 0.5, 0.4), "b": (0.1, 0.9, 0)}
     decoding = replace(PLAIN, beam_groups=2, diversity=1.0, max_tokens=3)
     said = [Row(0), Row(1)]
-    prefix = SharedPrefix([(), ()], frozenset({END}), 100, starts=(0, 0))
+    prefix = Prefix([(), ()], frozenset({END}), 100, starts=(0, 0))
     for row in search_rows(Known(table(rows)), prefix, said, decoding):
         assert row.tokens
     assert [row.tokens for row in said] == [[B, B], [A, B]]
@@ -348,7 +348,7 @@ def test_groups_of_a_real_engine_differ_more_than_beams_do(runtime):
 def rows_of(runtime, prompts, starts, decoding):
     state = runtime.prefill_many([prompts[start] for start in starts])
     rows = [Row(seed) for seed in range(len(starts))]
-    prefix = SharedPrefix(state, frozenset(range(2, 320, 9)), 100, starts=tuple(starts))
+    prefix = Prefix(state, frozenset(range(2, 320, 9)), 100, starts=tuple(starts))
     list(search_rows(runtime, prefix, rows, decoding))
     return [(row.tokens, row.finished, pytest.approx(row.log_likelihood, abs=1e-3)) for row in rows]
 

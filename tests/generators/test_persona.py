@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from listenwell.dialogue import Dialogue, Persona, Turn
-from listenwell.errors import InputError
-from listenwell.generators.persona import MOST_LINES, Relevance, RelevanceConfig
+from listenwell.generators.persona import MOST_LINES, Relevance
 from listenwell.runtime.sentence_encoder import SentenceEncoder
 
 TOPICS = ("dog", "work", "food")
@@ -36,7 +35,7 @@ LINES = ("i like food.", "i have a dog.", "i work a lot.", "my dog is old.")
 
 
 def test_the_nearest_lines_stay_in_their_order():
-    relevance = Relevance(RelevanceConfig(most=3, turns=1), Topics())
+    relevance = Relevance(most=3, turns=1, encode=Topics())
     kept, notices = relevance.keep(talk("my dog likes food", lines=LINES), count)
     assert kept.persona_of("listener").lines == ("i like food.", "i have a dog.", "my dog is old.")
     assert notices == ()
@@ -44,13 +43,13 @@ def test_the_nearest_lines_stay_in_their_order():
 
 def test_a_line_too_long_makes_room_for_the_next():
     lines = ("my dog is very very old.", "i have a dog.", "i work.")
-    relevance = Relevance(RelevanceConfig(tokens=6), Topics())
+    relevance = Relevance(tokens=6, encode=Topics())
     kept, _ = relevance.keep(talk("the dog", lines=lines), count)
     assert kept.persona_of("listener").lines == ("my dog is very very old.",)
-    relevance = Relevance(RelevanceConfig(tokens=5), Topics())
+    relevance = Relevance(tokens=5, encode=Topics())
     kept, _ = relevance.keep(talk("the dog", lines=lines), count)
     assert kept.persona_of("listener").lines == ("i have a dog.",)
-    relevance = Relevance(RelevanceConfig(tokens=1), Topics())
+    relevance = Relevance(tokens=1, encode=Topics())
     kept, notices = relevance.keep(talk("the dog", lines=lines), count)
     assert kept.persona_of("listener").lines == ()
     assert notices == ("No sentence of the persona is short enough to be kept.",)
@@ -60,7 +59,7 @@ def test_the_last_turn_counts_most_and_old_ones_not_at_all():
     said = ("i work", "food?", "my dog")
 
     def first(**settings):
-        relevance = Relevance(RelevanceConfig(most=1, **settings), Topics())
+        relevance = Relevance(most=1, **settings, encode=Topics())
         return relevance.keep(talk(*said, lines=LINES), count)[0].persona_of("listener").lines
 
     assert first(turns=3) == ("i have a dog.",)
@@ -71,15 +70,15 @@ def test_the_last_turn_counts_most_and_old_ones_not_at_all():
 def test_nothing_is_computed_where_all_fit():
     encode = Topics()
     given = talk("hello", lines=LINES)
-    assert Relevance(RelevanceConfig(tokens=15), encode).keep(given, count) == (given, ())
+    assert Relevance(tokens=15, encode=encode).keep(given, count) == (given, ())
     assert encode.asked == []
     generic_question = Dialogue((Turn("speaker", "hello"),))
-    assert Relevance(RelevanceConfig(most=1), encode).keep(generic_question, count) == (generic_question, ())
+    assert Relevance(most=1, encode=encode).keep(generic_question, count) == (generic_question, ())
 
 
 def test_lines_are_encoded_once():
     encode = Topics()
-    relevance = Relevance(RelevanceConfig(most=1), encode)
+    relevance = Relevance(most=1, encode=encode)
     relevance.keep(talk("my dog", lines=LINES), count)
     relevance.keep(talk("some food", lines=(*LINES, "new food")), count)
     assert encode.asked == [["my dog", *LINES], ["some food", "new food"]]
@@ -88,7 +87,7 @@ def test_lines_are_encoded_once():
 def test_the_others_persona_is_never_the_listeners():
     encode = Topics()
     given = talk("my dog", lines=LINES, others=("the dog is mine.",) * 30)
-    kept, _ = Relevance(RelevanceConfig(most=1), encode).keep(given, count)
+    kept, _ = Relevance(most=1, encode=encode).keep(given, count)
     assert kept.persona_of("speaker") == given.persona_of("speaker")
     assert kept.persona_of("listener").lines == ("i have a dog.",)
     assert "the dog is mine." not in encode.asked[0]
@@ -96,15 +95,9 @@ def test_the_others_persona_is_never_the_listeners():
 
 def test_of_more_than_a_hundred_lines_the_first_are_considered():
     lines = (*(f"i work {number}." for number in range(MOST_LINES)), "my dog.")
-    kept, notices = Relevance(RelevanceConfig(most=2), Topics()).keep(talk("a dog", lines=lines), count)
+    kept, notices = Relevance(most=2, encode=Topics()).keep(talk("a dog", lines=lines), count)
     assert kept.persona_of("listener").lines == ("i work 0.", "i work 1.")
     assert notices == ("The persona has 101 sentences: only the first 100 were considered.",)
-
-
-@pytest.mark.parametrize("settings", [{"tokens": 0}, {"most": 0}, {"turns": 0}, {"fading": 1.5}])
-def test_settings_that_keep_nothing_are_errors(settings):
-    with pytest.raises(InputError, match="from 1 up"):
-        RelevanceConfig(**settings)
 
 
 @pytest.mark.usefixtures("installed_encoder")
@@ -116,7 +109,5 @@ def test_the_encoder_gives_each_text_its_own_vector():
     for text, vector in zip(texts, batch_size, strict=True):
         assert encode([text])[0] == pytest.approx(vector, abs=1e-5)  # padding moves nothing
     assert not np.allclose(batch_size[0], batch_size[1])
-    kept, _ = Relevance(RelevanceConfig(most=1)).keep(
-        talk("My dog died.", lines=("I got promoted", "My dog died.")), count
-    )
+    kept, _ = Relevance(most=1).keep(talk("My dog died.", lines=("I got promoted", "My dog died.")), count)
     assert kept.persona_of("listener").lines == ("My dog died.",)

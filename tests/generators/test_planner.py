@@ -33,7 +33,7 @@ def by_hand(planner, prompt, plan):
 
 
 def draw(planner, state, want, count, seed, *, mechanism_bias=0.0):
-    (found,) = planner.draw(state, [want], [seed], Draw(count, mechanism_bias=mechanism_bias))
+    (found,) = planner.draft(state, [want], [seed], Draw(count, mechanism_bias=mechanism_bias)).plans
     return found
 
 
@@ -138,7 +138,7 @@ def test_what_was_heard_moves_the_emotion(planner, prompt):
 def test_many_dialogues_at_once_are_each_as_alone(planner):
     prompts = [planner.runtime.encode(text) for text in ("I am so sad. My dog", "What happened to", "Oh no")]
     wants = [Factors(emotion="sad"), Factors("joyful", act="wishing"), Factors("proud", (), tone="joy")]
-    batch_size = planner.draw(planner.runtime.prefill_many(prompts), wants, [1, 2, 3], Draw(4))
+    batch_size = planner.draft(planner.runtime.prefill_many(prompts), wants, [1, 2, 3], Draw(4)).plans
     for prompt, want, seed, found in zip(prompts, wants, (1, 2, 3), batch_size, strict=True):
         alone = draw(planner, planner.runtime.prefill(prompt), want, 4, seed)
         assert [one.plan for one in found] == [one.plan for one in alone]
@@ -160,7 +160,7 @@ def test_leaning_prefers_plans_that_use_mechanisms(planner, prompt):
 def test_a_draw_can_lean_to_interpretation(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
     plain, leaning = (
-        planner.draw(state, [want], [3], Draw(8, interpretation_bias=nats))[0] for nats in (0.0, 40.0)
+        planner.draft(state, [want], [3], Draw(8, interpretation_bias=nats)).plans[0] for nats in (0.0, 40.0)
     )
     assert {one.plan for one in plain} == {one.plan for one in leaning}
     assert ["interpretation" in one.plan.mechanisms for one in leaning] == [True] * 4 + [False] * 4
@@ -170,7 +170,7 @@ def test_a_draw_can_lean_to_interpretation(planner, prompt):
 def test_a_draw_keeps_to_the_side_of_what_is_felt(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors("devastated", (), "acknowledging")
     plain, kept = (
-        planner.draw(state, [want], [3], Draw(10, opposite_penalty=nats))[0] for nats in (0.0, 40.0)
+        planner.draft(state, [want], [3], Draw(10, opposite_penalty=nats)).plans[0] for nats in (0.0, 40.0)
     )
     assert {one.plan for one in plain} == {one.plan for one in kept}
     glad = [contradicts(one.plan.tone, "devastated") for one in kept]

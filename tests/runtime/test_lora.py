@@ -5,7 +5,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from listenwell.errors import CheckpointError
-from listenwell.runtime.lora import merge_lora
+from listenwell.runtime.encoder import merge_lora
 
 
 def two_layers():

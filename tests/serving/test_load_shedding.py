@@ -168,7 +168,7 @@ def test_a_narrow_beam_finds_the_likeliest_plans(tiny_generator):
     planner = Planner(runtime, PlanTokens.of(runtime.vocabulary))
     state, wants = runtime.prefill(runtime.encode("My dog")), [Factors("sad"), Factors("sad", act="wishing")]
     state = runtime.pick(state, [0, 0])
-    every, narrow = (planner.draw(state, wants, [1, 1], Draw(720, beam=beam)) for beam in (72, 3))
+    every, narrow = (planner.draft(state, wants, [1, 1], Draw(720, beam=beam)).plans for beam in (72, 3))
     for all_plans, found in zip(every, narrow, strict=True):
         log_chances = {one.plan: one.log_probability for one in all_plans}
         pairs = {(one.plan.mechanisms, one.plan.act) for one in found}

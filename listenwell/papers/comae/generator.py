@@ -11,8 +11,7 @@ import numpy as np
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError, WeightsError
-from listenwell.generators.base import Generator
-from listenwell.generators.beams import SharedPrefix
+from listenwell.generators.base import Generator, Prefix
 from listenwell.generators.decoding import Decoding, probabilities, sample
 from listenwell.generators.generation import generate_rows
 from listenwell.metrics import Perplexity, perplexity_of
@@ -146,7 +145,7 @@ class Comae(Generator, Plan):
         state = self.runtime.begin(state, numbers)
         stop = frozenset({self._inputs.end, self._inputs.start})
         starts = tuple((row, *chosen) for row, chosen in zip(rows, numbers.tolist(), strict=True))
-        prefix = SharedPrefix(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
+        prefix = Prefix(state, stop, self.runtime.context_length - state.known.shape[1], starts=starts)
         generations = generate_rows(self.runtime, prefix, self.config.decoding, seeds, on_text)
         by_text: list[dict[str, Candidate]] = [{} for _ in requests]
         for row, plan, chosen, probability, reply in zip(

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from listenwell.errors import InputError
 from listenwell.metrics.checks import check_some
-from listenwell.reranking.self_disclosure.first_person import Span, find_claims
-from listenwell.reranking.self_disclosure.lexicon import EMPTY, PARENTS, SAME
+from listenwell.reranking.self_disclosure.first_person import SAME, WORDS, Span, find_claims
 from listenwell.words import expanded, words
 
 
@@ -30,7 +29,7 @@ class Claim:
     """Something a reply tells of the listener's life."""
 
     kind: str
-    """One of `first_person.KINDS`."""
+    """As in `first_person.Span`."""
     text: str
     """The words that tell it."""
     start: int
@@ -53,39 +52,24 @@ def claims(reply: str) -> tuple[Claim, ...]:
 
 
 def unsupported_disclosure(reply: str, persona: Iterable[str] = ()) -> tuple[Claim, ...]:
-    """The claims that no line of the persona supports: one that speaks of the same thing.
-
-    Args:
-        reply: what the listener would say.
-        persona: the lines of the listener's own persona.
-    """
+    """The claims of which no line of the listener's persona speaks."""
     stated = claims(reply)
-    held = (
-        {root for line in persona for word in _persona_words(line) for root in _roots(word)}
-        if stated
-        else set()
-    )
+    if not stated:
+        return ()
+    held = {root for line in persona for word in _persona_words(line) for root in _roots(word)}
     return tuple(claim for claim in stated if not any(held & _roots(word) for word in claim.about))
 
 
 def unsupported_disclosure_rate(
     replies: Sequence[str], personas: Sequence[Sequence[str]] | None = None
 ) -> float:
-    """The share of replies, in percent, with at least one unsupported claim.
-
-    Args:
-        replies: of any system.
-        personas: for each reply the lines of its speaker's persona; none without.
-    """
+    """The share of replies, in percent, with at least one claim that their own persona does not support."""
     check_some(replies, "replies")
     held = personas if personas is not None else [()] * len(replies)
     if len(held) != len(replies):
         raise InputError(f"{len(replies)} replies and {len(held)} personas.", "Give one for each reply.")
-    return (
-        100
-        * sum(bool(unsupported_disclosure(*pair)) for pair in zip(replies, held, strict=True))
-        / len(replies)
-    )
+    count = sum(bool(unsupported_disclosure(*pair)) for pair in zip(replies, held, strict=True))
+    return 100 * count / len(replies)
 
 
 def _about(span: Span, reply_words: Sequence[Word]) -> tuple[str, ...]:
@@ -96,19 +80,19 @@ def _about(span: Span, reply_words: Sequence[Word]) -> tuple[str, ...]:
         if not word.text[0].isalnum():
             break
         clause.append(word.text)
-    return tuple(dict.fromkeys(word for word in clause if word not in EMPTY))
+    return tuple(dict.fromkeys(word for word in clause if word not in WORDS["empty"]))
 
 
 def _persona_words(line: str) -> list[str]:
     """The words of a persona line; who is a parent has a child, who has a parent need not."""
     line_words = [word.text for word in words_with_spans(line)]
     kin = line_words[line_words.index("am") + 1 :][:4] if "am" in line_words else []
-    return [*line_words, "child"] if PARENTS & set(kin) else line_words
+    return [*line_words, "child"] if WORDS["parents"] & set(kin) else line_words
 
 
 def _roots(word: str) -> set[str]:
     """A word without its ending, and those that speak of the same part of a life."""
-    if word in EMPTY:
+    if word in WORDS["empty"]:
         return set()
     root = plain = word.removesuffix("'s")
     for ending, instead in (("ies", "y"), ("ses", "s"), ("ing", ""), ("ied", "y"), ("ed", ""), ("s", "")):
@@ -130,17 +114,9 @@ def words_with_spans(text: str) -> list[Word]:
 
 
 _LOOSE = {
-    "dont": "do not",
-    "didnt": "did not",
-    "doesnt": "does not",
-    "wasnt": "was not",
-    "werent": "were not",
-    "havent": "have not",
-    "couldnt": "could not",
-    "wouldnt": "would not",
-    "cant": "can not",
-    "weve": "we have",
+    f"{verb}nt": f"{verb} not" for verb in ["do", "did", "does", "was", "were", "have", "could", "would"]
 }
+_LOOSE |= {"cant": "can not", "weve": "we have"}
 """Contractions that people write without the apostrophe, beside those of `words.expanded`."""
 
 

@@ -1,14 +1,13 @@
 """The graph of a BERT encoder (Devlin et al. 2019): words in, the states of its last layer out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import WeightsError
-from listenwell.runtime.onnx.graph import MICROSOFT, Graph
-
-if TYPE_CHECKING:
-    import numpy as np
+from listenwell.runtime.onnx.graph import MICROSOFT, Graph, ModelShape
 
 BLOCK = 16
 """Numbers that are rounded together: fewer than a Llama's, because a BERT norms after it adds, so that its
@@ -20,8 +19,8 @@ _SHUT = -1e30
 
 
 @dataclass(frozen=True)
-class BertShape:
-    """What a BERT's config.json says, as far as it moves a number."""
+class BertShape(ModelShape):
+    """A BERT's sizes."""
 
     width: int
     layers: int
@@ -38,12 +37,7 @@ class BertShape:
             "position_embedding_type": config.get("position_embedding_type", "absolute") != "absolute",
             "is_decoder": bool(config.get("is_decoder")),
         }
-        if any(strange.values()):
-            names = ", ".join(name for name, differs in strange.items() if differs)
-            raise WeightsError(
-                f"The model is no plain BERT; what differs: {names}.",
-                "Run it with torch, or use a plain BERT.",
-            )
+        cls.check_plain("BERT", strange)
         try:
             return cls(
                 width=int(config["hidden_size"]),
@@ -55,32 +49,22 @@ class BertShape:
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(f"The model's config.json lacks {error}.", "Copy the model again.") from error
 
-    def notes(self) -> dict[str, str]:
-        """What is written into the graph's file."""
-        return {name: str(value) for name, value in asdict(self).items()}
-
 
 def build_bert(
     graph: Graph,
     shape: BertShape,
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     advance: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Write a BERT's graph.
+    """Write a BERT's graph from weights by Hugging Face's names.
 
     Inputs, all (rows, length) int64: tokens; types, 0 or 1; positions; segments, the number of the text that
-    a place belongs to: a place sees those of its own segment. Output: states (rows, length, width).
-
-    Args:
-        graph: takes it.
-        shape: the model's.
-        weights: by Hugging Face's names.
-        advance: is told of each layer that is done.
+    a token belongs to: it sees those of its own segment. Output: states (rows, length, width).
     """
     _Bert(graph, shape, weights).build(advance)
 
 
-def build_words(graph: Graph, weights: Mapping[str, "np.ndarray"]) -> dict[str, str]:
+def build_words(graph: Graph, weights: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Write the graph of word vectors alone, with the inputs and the output of `build_bert`.
 
     Returns:
@@ -101,7 +85,7 @@ class _Bert:
 
     graph: Graph
     shape: BertShape
-    weights: Mapping[str, "np.ndarray"]
+    weights: Mapping[str, np.ndarray]
 
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it: embeddings, and layers that norm after they add."""
@@ -130,8 +114,6 @@ class _Bert:
 
     def _mask(self) -> str:
         """What is added to scores: (rows, 1, length, length), 0 inside a segment."""
-        import numpy as np
-
         graph = self.graph
         segments = graph.input("segments", "INT64", ["rows", "length"])
         for name, dimensions in (("down", [1, 3]), ("across", [1, 2])):
@@ -144,8 +126,6 @@ class _Bert:
 
     def _attended(self, states: str, name: str, mask: str) -> str:
         """Multi-head attention inside each segment, and the layer behind it."""
-        import numpy as np
-
         graph, parts = self.graph, [f"{name}.self.{part}" for part in ("query", "key", "value")]
         weight, bias = (
             np.concatenate([self.weights[f"{part}.{kind}"] for part in parts]) for kind in ("weight", "bias")

@@ -5,38 +5,39 @@ import json
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell import checkpoint
 from listenwell.errors import InputError, WeightsError
-from listenwell.files import cache_folder, one_at_a_time, recover
+from listenwell.files import cache_folder, one_at_a_time, recover, sha256, written_whole
 from listenwell.progress import progress
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT, WHOLE
 from listenwell.runtime.onnx import bert
 from listenwell.runtime.onnx.bert import WORDS, BertShape, build_bert, build_words
-from listenwell.runtime.onnx.graph import GRAPH, PRECISIONS, WEIGHTS, Graph
+from listenwell.runtime.onnx.graph import BLOCK, GRAPH, PRECISIONS, WEIGHTS, Graph
 from listenwell.runtime.onnx.heads import PooledHeads
 from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape, build_llama
-from listenwell.runtime.onnx.quantize import BLOCK
 from listenwell.runtime.onnx.smooth import SAMPLE, Smoothed, sample_tokens
-from listenwell.runtime.onnx.sums import known_sha256
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 GRAPH_VERSION = 4
 """Part of the cache key: raise it when graphs of the same weights come out differently."""
 KIND = "onnx"
 _FILES = ("config.json", WHOLE, "tokenizer.json")
 _ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER, ADDED_TOKENS, SOFT_PROMPT, "tokenizer.json")
+
+_SETTLED = 2 * 10**9
+"""Nanoseconds. A file that was written just now can change again without a later time of change."""
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,7 @@ def graph_folder(ingredients: Ingredients) -> Path:
 
 
 def cached_graph(name: str, key: str, build: Callable[[Graph], None]) -> Path:
-    """The folder with a graph of few weights in float32, built now if it is missing or damaged.
-
-    Args:
-        name: begins the folder's name.
-        key: names all that shapes the graph.
-        build: adds inputs, nodes and outputs.
-    """
+    """The folder with a graph of few weights in float32, built now if it is missing or damaged."""
 
     def fill(aside: Path) -> None:
         with Graph(aside, "fp32") as graph:
@@ -189,9 +184,9 @@ def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
 def _llama(
     graph: Graph,
     config: dict[str, Any],
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     folder: Path,
-    soft_prompt: "np.ndarray | None",
+    soft_prompt: np.ndarray | None,
 ) -> dict[str, str]:
     shape = LlamaShape.of(config)
     rounded = graph.precision != "fp32"
@@ -205,7 +200,7 @@ def _llama(
 
 
 def _encoder(
-    graph: Graph, config: dict[str, Any], weights: Mapping[str, "np.ndarray"], heads: PooledHeads | None
+    graph: Graph, config: dict[str, Any], weights: Mapping[str, np.ndarray], heads: PooledHeads | None
 ) -> dict[str, str]:
     if config["model_type"] == WORDS:
         notes = build_words(graph, weights)
@@ -217,3 +212,20 @@ def _encoder(
     if heads is not None:
         heads.build(graph, int(notes["width"]))
     return notes
+
+
+def known_sha256(path: Path) -> str:
+    """The sha256 sum of a file; size, path and time of change say whether the one remembered still holds."""
+    resolved = path.resolve()
+    status = resolved.stat()
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ino]
+    name = hashlib.sha256(str(resolved).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    memory = cache_folder() / "sums" / f"{name}.json"
+    with suppress(OSError, ValueError):
+        if (remembered := json.loads(memory.read_text(encoding="utf-8")))["stamp"] == stamp:
+            return str(remembered["sha256"])
+    digest = sha256(resolved)
+    if time.time_ns() - status.st_mtime_ns > _SETTLED:
+        with suppress(InputError), written_whole(memory) as file:  # a full disk is no reason to stop here
+            file.write(json.dumps({"stamp": stamp, "sha256": digest}).encode())
+    return digest

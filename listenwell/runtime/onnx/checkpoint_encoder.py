@@ -64,12 +64,7 @@ class CheckpointEncoder:
     """The most tokens that the encoder reads."""
 
     def load(self, precision: str, heads: "PooledHeads | None" = None) -> "OnnxEncoder":
-        """Load the encoder.
-
-        Args:
-            precision: "int8", or "fp32" for the same numbers as torch.
-            heads: pooling and heads; mean pooling alone if not given.
-        """
+        """Load the encoder with pooling and heads; mean pooling alone if none are given."""
         from listenwell.runtime.onnx.encoder import OnnxEncoder
 
         return OnnxEncoder.load(self.weights, self.adapter, precision, heads=heads)
@@ -92,11 +87,8 @@ def open_encoder(
 ) -> CheckpointEncoder:
     """Find the encoder of a checkpoint, and the weights beside it.
 
-    Args:
-        saved: holds an adapter and heads, or all weights.
-        base: the base model's folder.
-        prefixes: that the names of the encoder's weights may have among all, such as "encoder.".
-        config: the encoder's config.json, where it is not the base model's.
+    `prefixes` are those that the names of the encoder's weights may have, such as "encoder."; `config` is the
+    encoder's config.json where it is not the base model's.
     """
     text = (base / CONFIG).read_bytes() if config is None else json.dumps(dict(config)).encode()
     settings = json.loads(text)

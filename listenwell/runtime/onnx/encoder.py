@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
+
+import numpy as np
 
 from listenwell.runtime.batches import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
 from listenwell.runtime.onnx.cache import Ingredients, graph_folder
 from listenwell.runtime.onnx.heads import POOLED, PooledHeads
-from listenwell.runtime.onnx.model import OnnxModel
-
-if TYPE_CHECKING:
-    import numpy as np
+from listenwell.runtime.onnx.session import OnnxModel
 
 STATES = "states"
 """The output with the states of the last layer: (rows, length, width)."""
@@ -37,30 +36,14 @@ class OnnxEncoder(OnnxModel):
         threads: int | None = None,
         heads: PooledHeads | None = None,
     ) -> Self:
-        """Load an encoder; its graph is built where the cache has none.
-
-        Args:
-            weights: a folder in Hugging Face's layout.
-            adapter: a folder with a LoRA adapter.
-            precision: "int8", or "fp32" for the same numbers as torch.
-            threads: how many to use.
-            heads: pooling and heads; mean pooling alone if not given.
-        """
+        """Load an encoder; its graph is built where the cache has none. By default it has mean pooling."""
         return cls(graph_folder(Ingredients(weights, precision, adapter, heads or PooledHeads())), threads)
 
-    def run(self, batch: TokenBatch, outputs: Sequence[str]) -> "list[np.ndarray]":
-        """Run one batch through the graph.
+    def run(self, batch: TokenBatch, outputs: Sequence[str]) -> list[np.ndarray]:
+        """Run one batch, its texts numbered from 1 without gaps; outputs are STATES, POOLED or a head's name.
 
-        Args:
-            batch: texts numbered from 1 without gaps.
-            outputs: names of outputs: STATES, POOLED or a head's.
-
-        Returns:
-            For each output float32: (rows, length, n) in the batch's layout for outputs by token, meaningless
-            in padding; (texts, n) for outputs by text.
+        For each output float32: (texts, n), or by token (rows, length, n), meaningless in padding.
         """
-        import numpy as np
-
         mask = batch.mask
         if mask.mean() > 1 - PADDED:
             return self._run(batch, outputs)
@@ -79,16 +62,10 @@ class OnnxEncoder(OnnxModel):
         texts: Sequence[TokenizedText],
         outputs: Sequence[str],
         advance: Callable[[int], None] | None = None,
-    ) -> "Iterator[tuple[list[int], list[np.ndarray]]]":
-        """Run any number of texts, in batches of similar length of at most CPU_TOKENS tokens.
+    ) -> Iterator[tuple[list[int], list[np.ndarray]]]:
+        """Run any number of texts, none of them empty, in batches of at most CPU_TOKENS tokens.
 
-        Args:
-            texts: none of them empty.
-            outputs: as in `run`.
-            advance: is called with the number of texts of each finished batch.
-
-        Yields:
-            The indices of a batch's texts, and its outputs.
+        Yields the indices of a batch's texts, and its outputs.
         """
         for indices in like_lengths([len(text) for text in texts], CPU_TOKENS):
             yield indices, self.run(TokenBatch.padded([texts[index] for index in indices]), outputs)
@@ -100,10 +77,8 @@ class OnnxEncoder(OnnxModel):
         texts: Sequence[TokenizedText],
         output: str = POOLED,
         advance: Callable[[int], None] | None = None,
-    ) -> "np.ndarray":
+    ) -> np.ndarray:
         """One output by text for all texts, in their order: (texts, n) float32; zeros for an empty text."""
-        import numpy as np
-
         filled = [index for index, text in enumerate(texts) if len(text)]
         pooled: np.ndarray | None = None
         for indices, (values,) in self.batches([texts[index] for index in filled], [output], advance):
@@ -112,35 +87,13 @@ class OnnxEncoder(OnnxModel):
             pooled[[filled[index] for index in indices]] = values
         return np.zeros((len(texts), self.width), np.float32) if pooled is None else pooled
 
-    def states(
-        self,
-        tokens: "np.ndarray",
-        types: "np.ndarray",
-        positions: "np.ndarray",
-        segments: "np.ndarray",
-    ) -> "np.ndarray":
-        """The states of the last layer; a token attends to those of its own segment.
+    def token_states(self, texts: Sequence[TokenizedText]) -> Iterator[tuple[int, np.ndarray]]:
+        """Indices of texts, each with the states of its tokens (tokens, width), in any order."""
+        for indices, (states,) in self.batches(texts, [STATES]):
+            for index, rows in zip(indices, states, strict=True):
+                yield index, rows[: len(texts[index])]
 
-        Args:
-            tokens: (rows, length) integers, like all four.
-            types: 1 for the second kind of tokens, such as the listener's.
-            positions: the position inside the text.
-            segments: the number of the text inside its row; 0 in padding.
-
-        Returns:
-            (rows, length, width) float32, meaningless in padding.
-        """
-        import numpy as np
-
-        # Texts are numbered per row here: each row's numbers follow those of the row above.
-        offsets = np.arange(len(segments))[:, None] * int(np.max(segments))
-        numbered = np.where(np.asarray(segments) > 0, segments + offsets, 0)
-        (states,) = self.run(TokenBatch(tokens, types, positions, numbered), [STATES])
-        return states
-
-    def _run(self, batch: TokenBatch, outputs: Sequence[str]) -> "list[np.ndarray]":
-        import numpy as np
-
+    def _run(self, batch: TokenBatch, outputs: Sequence[str]) -> list[np.ndarray]:
         arrays = {
             "tokens": batch.tokens,
             "types": batch.types,

@@ -3,15 +3,14 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, overload
+from typing import NamedTuple, overload
+
+import numpy as np
 
 from listenwell.errors import InputError
-from listenwell.runtime.base import TopTokens, top_tokens_of
-from listenwell.runtime.onnx.model import OnnxModel
+from listenwell.runtime.base import Runtime, TopTokens, top_tokens_of
+from listenwell.runtime.onnx.session import OnnxModel
 from listenwell.runtime.onnx.state import Branches, Cache, PackedRows
-
-if TYPE_CHECKING:
-    import numpy as np
 
 ROOM = 64
 """Free places behind the longest row when a cache is made; a full one grows by at least half."""
@@ -28,11 +27,11 @@ memory takes more than twice as long. Long talks need that much for their replie
 class _Read(NamedTuple):
     """What the graph says of tokens that were asked about."""
 
-    logits: "np.ndarray"  # (kept, vocabulary)
-    hidden_states: "np.ndarray"  # (kept, width)
+    logits: np.ndarray  # (kept, vocabulary)
+    hidden_states: np.ndarray  # (kept, width)
 
 
-class OnnxRuntime(OnnxModel):
+class OnnxRuntime(OnnxModel, Runtime):
     """A Llama; states are values, and the engine itself remembers nothing but memory that is free."""
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -46,18 +45,8 @@ class OnnxRuntime(OnnxModel):
         self.soft_prompt = tuple(range(self._words, self._words + int(self._notes.get("soft_prompt", 0))))
         self._spare: list[np.ndarray] = []
 
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text; what looks like a special token in it stays text."""
-        return self.vocabulary.encode(text)
-
-    def prefill(self, tokens: Sequence[int]) -> PackedRows:
-        """Read a prompt: a state of one row."""
-        return self.prefill_many([tokens])
-
     def prefill_many(self, prompts: Sequence[Sequence[int]]) -> PackedRows:
         """Read several prompts at once, a row each; what fills up the shorter ones is written over later."""
-        import numpy as np
-
         lengths = np.array([len(tokens) for tokens in prompts], np.int64)
         rows = np.zeros((len(prompts), int(lengths.max())), np.int64)
         for row, tokens in enumerate(prompts):
@@ -79,8 +68,6 @@ class OnnxRuntime(OnnxModel):
 
     def pick(self, state: PackedRows | Branches, rows: Sequence[int]) -> PackedRows | Branches:
         """A state of these rows, which can be repeated, reordered or left out; the given one stays."""
-        import numpy as np
-
         numbers = np.asarray(rows, np.int64)
         if isinstance(state, Branches):
             return state.picked(numbers)
@@ -94,8 +81,6 @@ class OnnxRuntime(OnnxModel):
 
     def step(self, state: PackedRows | Branches, tokens: Sequence[Sequence[int]]) -> PackedRows:
         """Read more tokens in every row, as many in each; the given state can still be used."""
-        import numpy as np
-
         rows = np.asarray(tokens, np.int64)
         if isinstance(state, Branches):
             state = self.join([state])
@@ -109,8 +94,6 @@ class OnnxRuntime(OnnxModel):
         self, state: PackedRows | Branches, rows: Sequence[int], tokens: Sequence[Sequence[int]]
     ) -> PackedRows | Branches:
         """What `step` after `pick` gives, for a look ahead: few rows are in memory at once."""
-        import numpy as np
-
         numbers = np.asarray(rows, np.int64)
         if isinstance(state, PackedRows):
             if _rises(numbers):
@@ -121,7 +104,7 @@ class OnnxRuntime(OnnxModel):
             grown = state.picked(numbers)
         return self._branched(grown, np.asarray(tokens, np.int64))
 
-    def logits(self, state: PackedRows | Branches) -> "np.ndarray":
+    def logits(self, state: PackedRows | Branches) -> np.ndarray:
         """Scores of the next token: float32, (rows, vocabulary)."""
         return state.logits
 
@@ -129,14 +112,12 @@ class OnnxRuntime(OnnxModel):
         """The next tokens with the highest scores, as many in every row."""
         return top_tokens_of(state.logits, count)
 
-    def hidden_states(self, state: PackedRows | Branches) -> "np.ndarray":
-        """Each row's last token after `middle_layer` layers: float32, (rows, width)."""
+    def hidden_states(self, state: PackedRows | Branches) -> np.ndarray:
+        """Each row's last token after `probe_layer` layers: float32, (rows, width)."""
         return state.hidden_states
 
-    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
+    def mean_hidden_states(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
         """The mean of the same over all tokens of each reply after the prompt: float32, (replies, width)."""
-        import numpy as np
-
         means = np.zeros((len(replies), self._states), np.float32)
         if not len(means):
             return means
@@ -153,15 +134,8 @@ class OnnxRuntime(OnnxModel):
         means /= np.maximum(1, [[len(reply)] for reply in replies])
         return means
 
-    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> "np.ndarray":
-        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once.
-
-        Args:
-            prompt: tokens that all replies go on from.
-            replies: tokens of each, its end mark included.
-        """
-        import numpy as np
-
+    def log_likelihoods(self, prompt: Sequence[int], replies: Sequence[Sequence[int]]) -> np.ndarray:
+        """How likely each reply is after the prompt, in nats: (replies,) float32; the prompt is read once."""
         totals = np.zeros(len(replies), np.float32)
         if not len(totals):
             return totals
@@ -181,21 +155,8 @@ class OnnxRuntime(OnnxModel):
                 ).sum()
         return totals
 
-    def log_likelihoods_each(
-        self, requests: Sequence[tuple[Sequence[int], Sequence[Sequence[int]]]]
-    ) -> "list[np.ndarray]":
-        """The same where every prompt has replies of its own: (replies,) for each."""
-        return [self.log_likelihoods(prompt, replies) for prompt, replies in requests]
-
-    @property
-    def batch_size(self) -> int:
-        """How many dialogues it likes to be asked about at once: memory counts more than calls."""
-        return 1
-
-    def _read(self, state: PackedRows, tokens: "np.ndarray", scored: bool) -> PackedRows:
+    def _read(self, state: PackedRows, tokens: np.ndarray, scored: bool) -> PackedRows:
         """Read on from a state, in its own memory where that is free."""
-        import numpy as np
-
         more = tokens.shape[1]
         end = int(state.lengths.max()) + more
         version = state.cache.claim(state.version, end, state.span)
@@ -214,10 +175,8 @@ class OnnxRuntime(OnnxModel):
             cache.filled[slot] = length
         return PackedRows(cache, version, state.slots, lengths, *read)
 
-    def _branched(self, state: Branches, tokens: "np.ndarray") -> Branches:
+    def _branched(self, state: Branches, tokens: np.ndarray) -> Branches:
         """Branches, longer by some tokens; portion by portion in the same memory."""
-        import numpy as np
-
         count, more = tokens.shape
         before = state.lengths
         room = int(before.max()) + more
@@ -250,8 +209,6 @@ class OnnxRuntime(OnnxModel):
 
     def _gathered(self, rows: Sequence[tuple[PackedRows | Branches, int]], room: int) -> PackedRows:
         """Rows of states, copied to a cache of their own with so much room behind the longest."""
-        import numpy as np
-
         lengths = np.array([state.lengths[row] for state, row in rows], np.int64)
         cache = self._room(len(rows), int(lengths.max()) + room)
         for slot, (state, row) in enumerate(rows):
@@ -262,8 +219,6 @@ class OnnxRuntime(OnnxModel):
 
     def _room(self, rows: int, length: int, spare: bool = False) -> Cache:
         """An empty cache; in memory that is free already, if that is asked for and enough."""
-        import numpy as np
-
         shape = (self._layers, 2, rows, self._heads, min(length, self.context_length), self._width)
         size = math.prod(shape)
         try:
@@ -279,21 +234,15 @@ class OnnxRuntime(OnnxModel):
         self,
         cache: Cache,
         span: range,
-        tokens: "np.ndarray",
-        lengths: "np.ndarray",
-        kept: "np.ndarray",
+        tokens: np.ndarray,
+        lengths: np.ndarray,
+        kept: np.ndarray,
     ) -> _Read:
-        """Run the graph; keys and values are written into the cache.
+        """Run the graph on tokens (rows, more); keys and values are written into the cache.
 
-        Args:
-            cache: nobody else uses it now.
-            span: its rows that are read on.
-            tokens: (rows, more).
-            lengths: (rows,), of the rows with these tokens.
-            kept: flat places of the tokens whose states and successors are wanted.
+        `lengths` are those of the rows with these tokens, `kept` the flat indices of tokens whose states and
+        successors are returned.
         """
-        import numpy as np
-
         total = int(lengths.max())
         if total > self.context_length:
             raise InputError(
@@ -316,15 +265,13 @@ class OnnxRuntime(OnnxModel):
         return read
 
 
-def _rises(rows: "np.ndarray") -> bool:
+def _rises(rows: np.ndarray) -> bool:
     """Whether every row comes once at most, in order."""
     return bool((rows[1:] > rows[:-1]).all())
 
 
-def _log_probabilities(logits: "np.ndarray", tokens: "np.ndarray") -> "np.ndarray":
+def _log_probabilities(logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
     """log softmax of some scores at a token each: (n,) float32; the scores are spent."""
-    import numpy as np
-
     logits -= logits.max(axis=1, keepdims=True)
     chosen = logits[np.arange(len(tokens)), tokens]
     log_probabilities: np.ndarray = chosen - np.log(np.exp(logits, out=logits).sum(axis=1))

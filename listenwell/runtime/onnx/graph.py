@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
-from listenwell.runtime.onnx.quantize import BITS, BLOCK, quantized
+import numpy as np
 
-if TYPE_CHECKING:
-    import numpy as np
+from listenwell.errors import WeightsError
 
 GRAPH, WEIGHTS = "model.onnx", "weights.bin"
 MICROSOFT = "com.microsoft"
@@ -21,15 +20,14 @@ _SMALL = 1 << 12
 _EIGHT_BITS_TO_EIGHT_BITS = 4
 """The accuracy level at which a quantized product also rounds what comes in, in blocks, to 8 bits."""
 
+BITS, BLOCK = 8, 32
+_MOST = 2**BITS - 1
+_ROWS = 4096
+"""Worked on at once: a vocabulary's table would need three times its own memory."""
+
 
 class Graph:
-    """A graph in the making.
-
-    Args:
-        folder: where model.onnx and weights.bin go.
-        precision: "fp32", or "int8" for linear layers in 8 bits.
-        block: how many numbers are rounded together then.
-    """
+    """A graph in the making; with int8, linear layers are rounded in blocks of so many numbers."""
 
     def __init__(self, folder: Path, precision: str, block: int = BLOCK) -> None:
         self._folder, self.precision, self._block = folder, precision, block
@@ -68,9 +66,8 @@ class Graph:
         self._nodes.append(helper.make_node(operator, inputs, outputs, None, None, domain, None, **settings))
         return outputs[0]
 
-    def constant(self, name: str, values: "np.ndarray") -> str:
+    def constant(self, name: str, values: np.ndarray) -> str:
         """Keep an array under a name; the same name twice is the same array."""
-        import numpy as np
         from onnx import TensorProto, helper, numpy_helper
 
         if name in self._tensors:
@@ -92,15 +89,11 @@ class Graph:
         self._tensors[name] = tensor
         return name
 
-    def lookup(self, indices: str, name: str, table: "np.ndarray") -> str:
+    def lookup(self, indices: str, name: str, table: np.ndarray) -> str:
         """Rows of a table, which is never in memory as a whole: only the pages that are asked for are read.
 
-        Args:
-            indices: numbers of rows.
-            name: what the table is kept under.
-            table: (rows, width); in half precision where the graph's is not full.
+        The table is kept in half precision where the graph's is not full.
         """
-        import numpy as np
         from onnx import TensorProto
 
         if self.precision == "fp32":
@@ -110,17 +103,9 @@ class Graph:
         return self.node("Cast", [rows], [f"{name}.rows"], to=TensorProto.FLOAT)
 
     def linear(
-        self, x: str, name: str, weight: "np.ndarray", bias: "np.ndarray | None" = None, out: str = ""
+        self, x: str, name: str, weight: np.ndarray, bias: np.ndarray | None = None, out: str = ""
     ) -> str:
-        """x Wᵀ + b in the graph's precision.
-
-        Args:
-            x: (…, width).
-            name: what the layer's weights are kept under.
-            weight: W, (outputs, width).
-            bias: b, (outputs,).
-            out: the result's name.
-        """
+        """x Wᵀ + b in the graph's precision, with W (outputs, width)."""
         out = out or f"{name}.out"
         if self.precision == "fp32":
             transposed = self.constant(f"{name}.weight", weight.T)
@@ -149,25 +134,13 @@ class Graph:
             accuracy_level=_EIGHT_BITS_TO_EIGHT_BITS,
         )
 
-    def dense(self, x: str, name: str, weight: "np.ndarray", bias: "np.ndarray") -> str:
-        """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`.
-
-        Args:
-            x: (…, width).
-            name: what weights and result are kept under.
-            weight: W, (outputs, width).
-            bias: b, (outputs,).
-        """
+    def dense(self, x: str, name: str, weight: np.ndarray, bias: np.ndarray) -> str:
+        """x Wᵀ + b in float32 whatever the graph's precision; the result is called `name`."""
         product = self.node("MatMul", [x, self.constant(f"{name}.weight", weight.T)], [f"{name}.product"])
         return self.node("Add", [product, self.constant(f"{name}.bias", bias)], [name])
 
     def save(self, name: str, notes: Mapping[str, str]) -> None:
-        """Write the graph.
-
-        Args:
-            name: what it is.
-            notes: kept in the file, for whoever loads it.
-        """
+        """Write the graph, with notes for whoever loads it."""
         from onnx import helper
 
         graph = helper.make_graph(
@@ -183,3 +156,50 @@ def _value(name: str, kind: str, shape: Sequence[int | str]) -> Any:  # noqa: AN
     from onnx import TensorProto, helper
 
     return helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+
+
+def quantized(weight: np.ndarray, block: int = BLOCK) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A matrix (outputs, width) in 8 bits as onnxruntime's MatMulNBits wants it: w ≈ scale (code − zero).
+
+    Codes are the nearest ones. The search for better scales that onnxruntime calls k_quant takes far longer
+    and comes no closer to the model in full precision; what helps is `smooth.py`.
+    Returns codes (outputs, blocks, block) uint8, scales (outputs, blocks) float32, zeros the same uint8.
+    """
+    rows, blocks = len(weight), -(-weight.shape[1] // block)
+    codes = np.empty((rows, blocks, block), np.uint8)
+    scales, zeros = np.empty((rows, blocks), np.float32), np.empty((rows, blocks), np.uint8)
+    for top in range(0, rows, _ROWS):
+        part = slice(top, top + _ROWS)
+        codes[part], scales[part], zeros[part] = _coded(weight[part], block)
+    return codes, scales, zeros
+
+
+def _coded(weight: np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rows, width = weight.shape
+    blocks = np.pad(weight, ((0, 0), (0, -width % block))).reshape(rows, -1, block)
+    # Zero is always in the range, so that its code is a whole number from 0 to 255.
+    low = np.minimum(blocks.min(axis=2), 0)
+    scales = (np.maximum(blocks.max(axis=2), 0) - low) / np.float32(_MOST)
+    scales[scales == 0] = 1
+    zeros = np.round(-low / scales)
+    blocks /= scales[:, :, None]
+    blocks += zeros[:, :, None]
+    return np.clip(np.round(blocks, out=blocks), 0, _MOST, out=blocks), scales, zeros
+
+
+class ModelShape:
+    """What a model's config.json says, as far as it moves a number."""
+
+    @staticmethod
+    def check_plain(kind: str, differs: Mapping[str, bool]) -> None:
+        """Raise an error that names the settings our graph does not have."""
+        if any(differs.values()):
+            names = ", ".join(name for name, is_other in differs.items() if is_other)
+            raise WeightsError(
+                f"The model is no plain {kind}; what differs: {names}.",
+                f"Run it with torch, or use a plain {kind}.",
+            )
+
+    def notes(self) -> dict[str, str]:
+        """What is written into the graph's file."""
+        return {name: str(value) for name, value in vars(self).items()}

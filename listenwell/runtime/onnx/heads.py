@@ -3,18 +3,16 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from listenwell.runtime.onnx.graph import Graph
-
-if TYPE_CHECKING:
-    import numpy as np
 
 POOLED = "pooled"
 """The output with one vector per text: (texts, width)."""
 POOLINGS = ("mean", "first", "last")
 
-Linear = tuple["np.ndarray", "np.ndarray"]
+Linear = tuple[np.ndarray, np.ndarray]
 """Weight (outputs, width) and bias (outputs,)."""
 
 
@@ -56,10 +54,9 @@ class PooledHeads:
 
     def _pooled(self, graph: Graph, width: int) -> str:
         """(texts, width): a matrix of the tokens that count, times the states."""
-        import numpy as np
         from onnx import TensorProto
 
-        one, all_tokens = (
+        unit, all_tokens = (
             graph.constant("pool.one", np.array(1)),
             graph.constant("pool.row", np.array([1, -1])),
         )
@@ -68,8 +65,8 @@ class PooledHeads:
         )
         segments = graph.node("Reshape", ["segments", all_tokens], ["pool.segments"])  # (1, tokens)
         most = graph.node("ReduceMax", ["segments"], ["pool.texts"], keepdims=0)
-        end = graph.node("Add", [most, one], ["pool.end"])
-        numbers = graph.node("Range", [one, end, one], ["pool.range"])
+        end = graph.node("Add", [most, unit], ["pool.end"])
+        numbers = graph.node("Range", [unit, end, unit], ["pool.range"])
         axis = graph.constant("pool.axis", np.array([1]))
         column = graph.node("Unsqueeze", [numbers, axis], ["pool.numbers"])  # (texts, 1)
         is_own = graph.node("Equal", [column, segments], ["pool.own"])  # (texts, tokens)
@@ -82,7 +79,7 @@ class PooledHeads:
         target = graph.constant("pool.first", np.array(0))
         if self.pooling == "last":
             lengths = graph.node("Cast", [counts], ["pool.lengths"], to=TensorProto.INT64)
-            target = graph.node("Sub", [lengths, one], ["pool.last"])
+            target = graph.node("Sub", [lengths, unit], ["pool.last"])
         is_there = graph.node("Equal", [positions, target], ["pool.there"])
         is_chosen = graph.node("And", [is_own, is_there], ["pool.chosen"])
         chosen = graph.node("Cast", [is_chosen], ["pool.selection"], to=TensorProto.FLOAT)

@@ -1,22 +1,21 @@
 """The graph of a Llama: tokens and what was read before in, scores of the next tokens out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.runtime.base import probe_layer
-from listenwell.runtime.onnx.graph import MICROSOFT, Graph
-
-if TYPE_CHECKING:
-    import numpy as np
+from listenwell.runtime.onnx.graph import MICROSOFT, Graph, ModelShape
 
 EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
 
 
 @dataclass(frozen=True)
-class LlamaShape:
-    """What a Llama's config.json says, as far as it moves a number."""
+class LlamaShape(ModelShape):
+    """A Llama's sizes."""
 
     width: int
     inner: int
@@ -41,12 +40,7 @@ class LlamaShape:
             "mlp_bias": bool(config.get("mlp_bias")),
             "rope_type": kind != "default",
         }
-        if any(strange.values()):
-            names = ", ".join(name for name, differs in strange.items() if differs)
-            raise WeightsError(
-                f"The model is no plain Llama; what differs: {names}.",
-                "Run it with torch, or use a plain Llama.",
-            )
+        cls.check_plain("Llama", strange)
         try:
             heads = int(config["num_attention_heads"])
             return cls(
@@ -64,33 +58,24 @@ class LlamaShape:
         except (KeyError, TypeError, ValueError) as error:
             raise WeightsError(f"The model's config.json lacks {error}.", "Copy the model again.") from error
 
-    def notes(self) -> dict[str, str]:
-        """What is written into the graph's file."""
-        return {name: str(value) for name, value in asdict(self).items()}
-
 
 def build_llama(
     graph: Graph,
     shape: LlamaShape,
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     advance: Callable[[int], None] = lambda count: None,
-    soft_prompt: "np.ndarray | None" = None,
+    soft_prompt: np.ndarray | None = None,
 ) -> None:
     """Write a Llama's graph.
 
-    Inputs: tokens (rows, more) int64; last (rows,) int32, the place of each row's last token counted from the
-    row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat places of the
+    Inputs: tokens (rows, more) int64; last (rows,) int32, the index of each row's last token counted from the
+    row's beginning; total () int32, the longest row's tokens; kept (scores,) int64, the flat indices of the
     tokens whose successors are predicted; and past keys and values of each layer, (rows, key heads, room,
     head width). Outputs: logits (scores, vocabulary), hidden_states (scores, width), the states of the same
-    tokens after `middle_layer` layers, and the same keys and values with the new tokens' after each row's old
+    tokens after `probe_layer` layers, and the same keys and values with the new tokens' after each row's old
     ones. The room can be larger than what is filled, and the outputs can be the inputs' own memory.
 
-    Args:
-        graph: takes it.
-        shape: the model's.
-        weights: by Hugging Face's names.
-        advance: is told of each layer that is done.
-        voice: (more tokens, width), numbered after the vocabulary: they can be read, and have no logits.
+    Soft prompt tokens are numbered after the vocabulary: they can be read, and have no logits.
     """
     _Llama(graph, shape, weights, soft_prompt).build(advance)
 
@@ -103,10 +88,8 @@ def cache_names(layer: int) -> tuple[tuple[str, str], tuple[str, str]]:
     )
 
 
-def rotations(shape: LlamaShape) -> "tuple[np.ndarray, np.ndarray]":
+def rotations(shape: LlamaShape) -> tuple[np.ndarray, np.ndarray]:
     """Cosines and sines of rotary positions (Su et al. 2021, eq. 15): (positions, head width / 2) each."""
-    import numpy as np
-
     # In float32 as transformers has them: late positions' angles are large, and round differently.
     powers = np.arange(0, shape.head_width, 2, dtype=np.float32) / np.float32(shape.head_width)
     frequencies = (1 / np.float32(shape.theta) ** powers).astype(np.float32)
@@ -120,13 +103,11 @@ class _Llama:
 
     graph: Graph
     shape: LlamaShape
-    weights: Mapping[str, "np.ndarray"]
-    soft_prompt: "np.ndarray | None"
+    weights: Mapping[str, np.ndarray]
+    soft_prompt: np.ndarray | None
 
     def build(self, advance: Callable[[int], None]) -> None:
         """All of it; the residual stream runs through the layers, its norm is what they read."""
-        import numpy as np
-
         graph, shape = self.graph, self.shape
         tokens = graph.input("tokens", "INT64", ["rows", "more"])
         cosines, sines = rotations(shape)
@@ -212,9 +193,7 @@ class _Llama:
         )
         return outputs[0], outputs[3]
 
-    def _stacked(self, name: str, *parts: str) -> "np.ndarray":
-        import numpy as np
-
+    def _stacked(self, name: str, *parts: str) -> np.ndarray:
         return np.concatenate([self.weights[f"{name}.{part}_proj.weight"] for part in parts])
 
     def _gain(self, norm: str) -> str:

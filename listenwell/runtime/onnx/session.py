@@ -2,10 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from listenwell.errors import WeightsError
+from listenwell.runtime.onnx.cache import Ingredients, graph_folder
 from listenwell.runtime.onnx.graph import GRAPH
+from listenwell.runtime.text import Vocabulary
 
 TELEMETRY = "ORT_DISABLE_TELEMETRY"
 _CORES = Path("/sys/devices/system/cpu")
@@ -21,12 +23,7 @@ def onnxruntime() -> Any:  # noqa: ANN401
 
 
 def open_session(folder: Path, threads: int | None = None) -> Any:  # noqa: ANN401
-    """Load the graph in a folder.
-
-    Args:
-        folder: model.onnx and the weights beside it.
-        threads: how many to work with; as many as there are real cores, if not given.
-    """
+    """Load the graph in a folder, to work with as many threads as there are real cores by default."""
     library = onnxruntime()
     options = library.SessionOptions()
     options.intra_op_num_threads = threads or real_cores()
@@ -63,3 +60,23 @@ def _quota() -> int:
         return max(1, round(int(time) / int(period)))
     except (OSError, ValueError):  # no container, or "max"
         return len(os.sched_getaffinity(0))
+
+
+class OnnxModel:
+    """A graph from `graph_folder`, run on the CPU; several threads may use it at once."""
+
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
+        self._session = open_session(folder, threads)
+        self._notes: dict[str, str] = self._session.get_modelmeta().custom_metadata_map
+        self.vocabulary = Vocabulary.from_folder(folder)
+
+    @classmethod
+    def load(
+        cls,
+        weights: Path,
+        adapter: Path | None = None,
+        precision: str = "int8",
+        threads: int | None = None,
+    ) -> Self:
+        """A model from its weights, a folder or a GGUF file; its graph is built where the cache has none."""
+        return cls(graph_folder(Ingredients(weights, precision, adapter)), threads)

@@ -6,15 +6,13 @@ How large channels are is seen on a short text, which the model reads once in nu
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from listenwell.errors import WeightsError
 from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape, rotations
 from listenwell.runtime.onnx.tensors import Changed
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
 
 SAMPLE = """I finally got the job I wanted, after so many interviews that came to nothing. My hands shook!
 That is wonderful news. You must be so proud of yourself. When do you start?
@@ -38,19 +36,12 @@ def sample_tokens(vocabulary: Vocabulary) -> list[int]:
 
 
 class Smoothed(Changed):
-    """A Llama's weights with its channels balanced; the output layer is no longer tied to the embedding.
-
-    Args:
-        shape: the model's.
-        weights: by Hugging Face's names.
-        tokens: of a short text.
-        advance: is told of each layer that is done.
-    """
+    """A Llama's weights with its channels balanced; the output layer is no longer tied to the embedding."""
 
     def __init__(
         self,
         shape: LlamaShape,
-        weights: Mapping[str, "np.ndarray"],
+        weights: Mapping[str, np.ndarray],
         tokens: Sequence[int],
         advance: Callable[[int], None] = lambda count: None,
     ) -> None:
@@ -61,7 +52,7 @@ class Smoothed(Changed):
         self._rows: dict[str, np.ndarray] = {}  # and of what is written, by the weight that writes it
         _read(shape, weights, tokens, self._balance, advance)
 
-    def __getitem__(self, name: str) -> "np.ndarray":
+    def __getitem__(self, name: str) -> np.ndarray:
         weight = self._weights[self._output if name == OUTPUT else name]
         if (factors := self._columns.get(name)) is not None:
             weight = weight * factors
@@ -69,16 +60,11 @@ class Smoothed(Changed):
             weight = weight / factors.reshape(-1, *[1] * (weight.ndim - 1))
         return weight
 
-    def _balance(self, seen: "np.ndarray", writer: str, readers: Sequence[str]) -> None:
+    def _balance(self, seen: np.ndarray, writer: str, readers: Sequence[str]) -> None:
         """Find the factors of some channels: √(size of what comes in / size of the weights), eq. 4.
 
-        Args:
-            seen: (tokens, width), what the readers get.
-            writer: the weight whose rows, or the gain whose numbers, scale it.
-            readers: the weights whose columns read it.
+        `writer` scales what is seen (tokens, width) by its rows or gains, the readers' columns read it.
         """
-        import numpy as np
-
         # With the first token, on which a Llama lets all others rest: its few huge channels matter most.
         sizes = np.sqrt(np.square(seen).mean(axis=0))
         tables = (self._weights[self._output if name == OUTPUT else name] for name in readers)
@@ -90,14 +76,12 @@ class Smoothed(Changed):
 
 def _read(
     shape: LlamaShape,
-    weights: Mapping[str, "np.ndarray"],
+    weights: Mapping[str, np.ndarray],
     tokens: Sequence[int],
-    seen: "Callable[[np.ndarray, str, Sequence[str]], None]",
+    seen: Callable[[np.ndarray, str, Sequence[str]], None],
     advance: Callable[[int], None],
 ) -> None:
     """Run the model over a text and show what its linear layers get: (values, writer, readers)."""
-    import numpy as np
-
     stream = weights[EMBEDDING][np.asarray(tokens)]
     for layer in range(shape.layers):
         prefix = f"model.layers.{layer}"
@@ -121,24 +105,18 @@ def _read(
     seen(_normed(stream, weights["model.norm.weight"], shape), "model.norm.weight", [OUTPUT])
 
 
-def _normed(stream: "np.ndarray", gain: "np.ndarray", shape: LlamaShape) -> "np.ndarray":
-    import numpy as np
-
+def _normed(stream: np.ndarray, gain: np.ndarray, shape: LlamaShape) -> np.ndarray:
     normed: np.ndarray = stream / np.sqrt(np.square(stream).mean(axis=1, keepdims=True) + shape.epsilon)
     normed *= gain
     return normed
 
 
-def _attended(
-    shape: LlamaShape, queries: "np.ndarray", keys: "np.ndarray", values: "np.ndarray"
-) -> "np.ndarray":
+def _attended(shape: LlamaShape, queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Causal grouped-query attention over one text: (tokens, heads × head width)."""
-    import numpy as np
-
     tokens, group = len(queries), shape.heads // shape.key_heads
     cosines, sines = (table[:tokens, None] for table in rotations(shape))
 
-    def rotated(vectors: "np.ndarray") -> "np.ndarray":
+    def rotated(vectors: np.ndarray) -> np.ndarray:
         """(heads, tokens, head width)"""
         first, second = np.split(vectors.reshape(tokens, -1, shape.head_width), 2, axis=2)
         turned = (first * cosines - second * sines, second * cosines + first * sines)

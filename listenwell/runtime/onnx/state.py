@@ -6,23 +6,17 @@ states stay whole; rows that are dropped stay where they are, and branches keep 
 
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.runtime.onnx.llama import cache_names
 
-if TYPE_CHECKING:
-    import numpy as np
-
 
 class Cache:
-    """Keys and values of some rows, with room behind them.
+    """Keys and values of some rows, with room behind them: (layers, 2, rows, key heads, room, head width)."""
 
-    Args:
-        session: the graph.
-        values: (layers, 2, rows, key heads, room, head width) float32.
-    """
-
-    def __init__(self, session: Any, values: "np.ndarray") -> None:  # noqa: ANN401
+    def __init__(self, session: Any, values: np.ndarray) -> None:  # noqa: ANN401
         self.values = values
         self.filled = [0] * values.shape[2]
         """Tokens that each row holds."""
@@ -32,10 +26,7 @@ class Cache:
     def claim(self, version: int, end: int, rows: range) -> int | None:
         """The next version's number, if nobody has read on from this one and there is room up to `end`.
 
-        Args:
-            version: of the contents.
-            end: tokens of the longest row that goes on.
-            rows: between the first and the last that go on; those that do not need a free place too.
+        Rows between the first and the last that go on need a free slot too.
         """
         room = self.values.shape[4]
         with self._lock:
@@ -67,13 +58,13 @@ class PackedRows:
     cache: Cache
     version: int
     """Of the cache's contents."""
-    slots: "np.ndarray"
+    slots: np.ndarray
     """(rows,), rising: where each stands in the cache."""
-    lengths: "np.ndarray"
+    lengths: np.ndarray
     """(rows,) tokens read"""
-    logits: "np.ndarray"
+    logits: np.ndarray
     """(rows, vocabulary)"""
-    hidden_states: "np.ndarray"
+    hidden_states: np.ndarray
     """(rows, width)"""
 
     @property
@@ -93,22 +84,22 @@ class Branches:
     """Rows that go on from those of another state, of which they hold nothing but a name."""
 
     trunk: PackedRows
-    parents: "np.ndarray"
+    parents: np.ndarray
     """(rows,) of the trunk: what each goes on from."""
-    tails: "np.ndarray"
+    tails: np.ndarray
     """(rows, layers, 2, key heads, tokens, head width): what each has read itself."""
-    logits: "np.ndarray"
+    logits: np.ndarray
     """(rows, vocabulary)"""
-    hidden_states: "np.ndarray"
+    hidden_states: np.ndarray
     """(rows, width)"""
 
     @property
-    def lengths(self) -> "np.ndarray":
+    def lengths(self) -> np.ndarray:
         """(rows,) tokens read"""
         lengths: np.ndarray = self.trunk.lengths[self.parents] + self.tails.shape[4]
         return lengths
 
-    def picked(self, rows: "np.ndarray") -> "Branches":
+    def picked(self, rows: np.ndarray) -> "Branches":
         """These rows, repeated, reordered or left out."""
         return Branches(
             self.trunk, self.parents[rows], self.tails[rows], self.logits[rows], self.hidden_states[rows]

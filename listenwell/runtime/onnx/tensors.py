@@ -3,25 +3,22 @@
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from listenwell.errors import CheckpointError, WeightsError
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
 _PLAIN = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
 """Settings of an adapter that mean more than W + (alpha / rank) B A."""
 
 
-class Tensors(Mapping[str, "np.ndarray"]):
+class Tensors(Mapping[str, np.ndarray]):
     """The tensors of a safetensors file in float32; each is read when it is asked for."""
 
     def __init__(self, file: Path) -> None:
-        import numpy as np
-
         self._file = file
         try:
             with file.open("rb") as stream:
@@ -38,9 +35,7 @@ class Tensors(Mapping[str, "np.ndarray"]):
                 f"{file} cannot be read: {error}.", "Name a folder saved with safetensors, or copy it again."
             ) from error
 
-    def __getitem__(self, name: str) -> "np.ndarray":
-        import numpy as np
-
+    def __getitem__(self, name: str) -> np.ndarray:
         entry = self._entries[name]
         if entry["dtype"] not in _DTYPES:
             raise WeightsError(
@@ -63,13 +58,13 @@ class Tensors(Mapping[str, "np.ndarray"]):
         return len(self._entries)
 
 
-class Changed(Mapping[str, "np.ndarray"]):
+class Changed(Mapping[str, np.ndarray]):
     """Weights of a model, some of them changed in the moment they are asked for."""
 
-    def __init__(self, weights: Mapping[str, "np.ndarray"]) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
         self._weights = weights
 
-    def __getitem__(self, name: str) -> "np.ndarray":
+    def __getitem__(self, name: str) -> np.ndarray:
         return self._weights[name]
 
     def __contains__(self, name: object) -> bool:
@@ -83,14 +78,9 @@ class Changed(Mapping[str, "np.ndarray"]):
 
 
 class Adapted(Changed):
-    """A model's weights with a LoRA adapter in peft's format: W + (alpha / rank) B A (Hu et al. 2022, eq. 3).
+    """A model's weights with a LoRA adapter of peft: W + (alpha / rank) B A (Hu et al. 2022, eq. 3)."""
 
-    Args:
-        weights: of the model that the adapter was trained on.
-        folder: adapter_config.json and adapter_model.safetensors.
-    """
-
-    def __init__(self, weights: Mapping[str, "np.ndarray"], folder: Path) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray], folder: Path) -> None:
         super().__init__(weights)
         config = folder / ADAPTER_CONFIG
         try:
@@ -110,7 +100,7 @@ class Adapted(Changed):
                 "Use the base model that it was trained on.",
             )
 
-    def __getitem__(self, name: str) -> "np.ndarray":
+    def __getitem__(self, name: str) -> np.ndarray:
         weight = self._weights[name]
         if (down := self._downs.get(name)) is None:
             return weight
@@ -120,20 +110,13 @@ class Adapted(Changed):
 
 
 class Extended(Changed):
-    """A model's weights with rows for new tokens at the end of some tables.
+    """A model's weights with rows for new tokens (new tokens, width) at the end of some tables."""
 
-    Args:
-        weights: the model's.
-        rows: (new tokens, width), by the name of the table.
-    """
-
-    def __init__(self, weights: Mapping[str, "np.ndarray"], rows: Mapping[str, "np.ndarray"]) -> None:
+    def __init__(self, weights: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray]) -> None:
         super().__init__(weights)
         self._rows = rows
 
-    def __getitem__(self, name: str) -> "np.ndarray":
-        import numpy as np
-
+    def __getitem__(self, name: str) -> np.ndarray:
         table = self._weights[name]
         if name not in self._rows:
             return table

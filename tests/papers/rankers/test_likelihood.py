@@ -10,6 +10,7 @@ from listenwell.generators.prompt_template import build_prompt
 from listenwell.papers.rankers.likelihood import PROMPT_TOKENS, REPLY_TOKENS, Likelihood
 from listenwell.rankers.ensemble import load_scorer
 from listenwell.runtime.torch_engine import TorchRuntime
+from tests.tiny import log_likelihood
 
 TALKS = [
     Dialogue((Turn("speaker", "My dog died."),)),
@@ -36,7 +37,7 @@ def end_of(runtime):
 
 
 def one_by_one(runtime, prompt, replies):
-    return [-runtime.negative_log_likelihood([*prompt, *reply], len(prompt)) for reply in replies]
+    return [log_likelihood(runtime, prompt, reply) for reply in replies]
 
 
 @pytest.mark.parametrize("prompt", [[5], [1, 40, 50, 60, 70]])

@@ -8,7 +8,7 @@ import pytest
 
 from listenwell.errors import InputError, WeightsError
 from listenwell.files import cache_folder
-from listenwell.runtime.onnx import cache, sums
+from listenwell.runtime.onnx import cache
 from listenwell.runtime.onnx.cache import Ingredients, graph_folder
 from listenwell.runtime.onnx.graph import GRAPH, WEIGHTS, Graph
 
@@ -79,25 +79,25 @@ def test_what_is_missing_or_unknown_is_named(model, tmp_path):
 
 
 def test_a_sum_is_remembered_until_the_file_changes(tmp_path, monkeypatch):
-    read, real = [], sums.sha256
-    monkeypatch.setattr(sums, "sha256", lambda path: read.append(path) or real(path))
+    read, real = [], cache.sha256
+    monkeypatch.setattr(cache, "sha256", lambda path: read.append(path) or real(path))
     file = tmp_path / "file"
     file.write_bytes(b"one")
     before = time.time() - 60
     os.utime(file, (before, before))
-    first = sums.known_sha256(file)
-    assert sums.known_sha256(file) == first == real(file)
+    first = cache.known_sha256(file)
+    assert cache.known_sha256(file) == first == real(file)
     assert len(read) == 1
     file.write_bytes(b"two")
-    assert sums.known_sha256(file) == real(file) != first
+    assert cache.known_sha256(file) == real(file) != first
 
 
 def test_a_file_of_this_moment_is_read_every_time(tmp_path, monkeypatch):
     """It can change again within the clock's tick."""
     file = tmp_path / "file"
     file.write_bytes(b"one")
-    sums.known_sha256(file)
+    cache.known_sha256(file)
     stamp = file.stat().st_mtime_ns
     file.write_bytes(b"two")
     os.utime(file, ns=(stamp, stamp))
-    assert sums.known_sha256(file) == sums.sha256(file)
+    assert cache.known_sha256(file) == cache.sha256(file)

@@ -7,8 +7,8 @@ import pytest
 from safetensors.numpy import save_file
 
 from listenwell.errors import CheckpointError, WeightsError
+from listenwell.runtime.onnx.graph import BLOCK, quantized
 from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape
-from listenwell.runtime.onnx.quantize import BLOCK, quantized
 from listenwell.runtime.onnx.smooth import Smoothed, sample_tokens
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
@@ -94,7 +94,7 @@ def test_blocks_are_rounded_worked_by_hand():
 
 
 def test_rounding_is_off_by_half_a_step_at_most(monkeypatch):
-    monkeypatch.setattr("listenwell.runtime.onnx.quantize._ROWS", 7)
+    monkeypatch.setattr("listenwell.runtime.onnx.graph._ROWS", 7)
     weight = np.random.default_rng(0).standard_normal((20, 70)).astype(np.float32)
     weight[3] = 0
     codes, scales, zeros = quantized(weight)

@@ -1,32 +1,99 @@
-"""A GGUF file, which llama.cpp and Ollama run."""
+"""A trained generator as a model that other engines run: a Hugging Face folder, or a GGUF file for llama.cpp.
+
+Adapter and new tokens are merged into the base's weights, one tensor at a time.
+"""
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+
+from listenwell.checkpoint import Checkpoint
 from listenwell.errors import WeightsError
-from listenwell.export.merged import EMBEDDING, OUTPUT, TEMPLATE, Merged
-from listenwell.files import disk_errors
+from listenwell.files import disk_errors, folder_written_whole
+from listenwell.generators.vanilla import ADAPTER
 from listenwell.progress import progress
 from listenwell.runtime.gguf import gguf_name
+from listenwell.runtime.names import ADDED_TOKENS
+from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT
+from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
-
-if TYPE_CHECKING:
-    import numpy as np
+from listenwell.runtime.weights import find_weights
 
 _NORMAL, _CONTROL = 1, 3  # llama.cpp's types of tokens
 _FLOAT_16 = 1  # its number for files of half floats
+TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{{ plan or '' }}{% endif %}"
+)
+"""ChatML. The model generates its plan as special tokens before the text, unless `plan` gives one, such as
+`<|emotion:sad|><|mechanisms:ER|><|act:consoling|><|tone:caring|>`."""
+
+TOKENIZER_CONFIG = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    "bos_token": "<|im_start|>",
+    "eos_token": "<|im_end|>",
+    "pad_token": "<|im_end|>",
+    "clean_up_tokenization_spaces": False,
+    "chat_template": TEMPLATE,
+}
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A whole Llama."""
+
+    weights: Mapping[str, np.ndarray]
+    """By Hugging Face's names, float32; each is computed when it is read."""
+    config: dict[str, Any]
+    """A Hugging Face config."""
+    tokenizer: Path
+    """tokenizer.json, new tokens among its own."""
+
+
+def merged(saved: Checkpoint) -> Merged:
+    """The merged model of a generator's checkpoint."""
+    folder = saved.folder
+    if not (folder / ADAPTER).is_file():
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        return Merged(Tensors(folder / "model.safetensors"), config, folder / "tokenizer.json")
+    base = find_weights(json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"])
+    config = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    weights: Mapping[str, np.ndarray] = Adapted(Tensors(base / "model.safetensors"), folder)
+    if (folder / ADDED_TOKENS).is_file():
+        rows = Tensors(folder / ADDED_TOKENS)["rows"]
+        weights = Extended(weights, dict.fromkeys((EMBEDDING, OUTPUT), rows))
+        config["vocab_size"] += len(rows)
+    return Merged(weights, config, folder / "tokenizer.json")
+
+
+def write_hugging_face(model: Merged, folder: Path) -> None:
+    """config.json, model.safetensors in float32, the tokenizer and its chat template; whole or not at all."""
+    from safetensors.numpy import save_file
+
+    with folder_written_whole(folder) as aside:
+        with progress("merging", len(model.weights), "tensors") as advance:
+            tensors = {}
+            for name in model.weights:
+                tensors[name] = model.weights[name]
+                advance(1)
+        save_file(tensors, aside / "model.safetensors", metadata={"format": "pt"})
+        tokenizer = model.tokenizer.read_text(encoding="utf-8")
+        (aside / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
+        for name, content in (
+            ("config.json", model.config | {"dtype": "float32"}),
+            ("tokenizer_config.json", TOKENIZER_CONFIG),
+            ("generation_config.json", {"eos_token_id": model.config.get("eos_token_id")}),
+        ):
+            (aside / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def write_gguf(model: Merged, file: Path, name: str) -> None:
-    """Configuration, vocabulary and weights in half precision; whole or not at all.
-
-    Args:
-        model: a Llama with a byte-level BPE vocabulary.
-        file: where to.
-        name: what the model is called inside.
-    """
+    """Write a Llama with a byte-level BPE vocabulary in half precision, whole or not at all."""
     import gguf
 
     with disk_errors(file), TemporaryDirectory(dir=file.resolve().parent, prefix=".export.") as aside:
@@ -87,10 +154,8 @@ def _add_vocabulary(writer: Any, model: Merged) -> None:  # noqa: ANN401
     writer.add_chat_template(TEMPLATE.replace("{{ plan or '' }}", ""))  # llama.cpp passes messages only
 
 
-def _stored(name: str, values: "np.ndarray", config: dict[str, Any]) -> "np.ndarray":
+def _stored(name: str, values: np.ndarray, config: dict[str, Any]) -> np.ndarray:
     """Half floats, but for norms; rows of queries and keys in llama.cpp's order."""
-    import numpy as np
-
     if values.ndim == 1:
         return values
     parts = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}
