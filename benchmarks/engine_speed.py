@@ -8,8 +8,8 @@ what the first token takes is taken off, so that only decoding is left. Peak mem
 load are the process's own.
 
 Parity, on EmpatheticDialogues test: logits in fp32 against torch's; in int8 the share of positions where
-the greedy reply in fp32 would go on with the same token, and the perplexity of people's replies; the labels
-of single utterances, and the reply that the ranker puts first among 100, by encoders in int8 and in fp32.
+the greedy reply in fp32 would go on with the same token, and the perplexity of people's replies. Encoders:
+`onnx_parity.py`.
 """
 
 import argparse
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -176,79 +175,6 @@ def llama_parity(positions: int, replies: int) -> dict[str, Any]:
     }
 
 
-def encoder_parity(utterances: int, pools: int) -> dict[str, Any]:
-    """The shipped annotators and ranker: how often their answers are the same on the rounded encoder."""
-    import torch
-
-    from listenwell.annotators.annotator import SHIPPED
-    from listenwell.annotators.inference import classify
-    from listenwell.annotators.model import load_classifier
-    from listenwell.annotators.views import encode_views
-    from listenwell.rankers.base import Words
-    from listenwell.rankers.inference import match, states_of
-    from listenwell.rankers.model import load_ranker
-    from listenwell.runtime.onnx.encoder import OnnxEncoder
-
-    classifier, vocabulary = load_classifier(SHIPPED)
-    texts = [example.reply.text for example in examples(utterances)]
-    inputs = encode_views(vocabulary, [((text, True),) for text in texts], classifier.config.limit)
-    shipped = SHIPPED.parent / "ranker"
-    ranker, makes = load_ranker(shipped)
-    items = list(examples(max(pools, POOL)))
-    answers: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-    for precision in ("torch", "fp32", "int8"):
-        if precision != "torch":
-            encoder = OnnxEncoder.load(find_weights(ENCODER), SHIPPED, precision)
-            heard_by = partial(_as_torch, encoder.states)
-            setattr(classifier, "states", heard_by)  # noqa: B010
-            body = OnnxEncoder.load(find_weights(ENCODER), shipped, precision)
-
-            def states(words: Words, run: Callable[..., np.ndarray] = body.states) -> torch.Tensor:
-                mask = words.mask.numpy()
-                places = np.maximum(mask.cumsum(axis=1) - 1, 0)
-                return torch.from_numpy(run(words.tokens.numpy(), words.types.numpy(), places, mask))
-
-            ranker.backbone.forward = states
-        heard = classify(classifier, inputs)
-        labels = np.stack([heard.logits(head).argmax(axis=1) for head in classifier.config.heads])
-        replies = states_of(ranker, makes.replies([item.reply.text for item in items]))
-        contexts = states_of(ranker, makes.contexts([item.context for item in items[:pools]]))
-        best = [  # each context among its own reply and the 99 after it
-            match(ranker, contexts[row : row + 1], None, replies[_pool(row, len(items))])[0].argmax()
-            for row in range(pools)
-        ]
-        answers[precision] = labels, np.array(best)
-    truth, top = answers["torch"]
-    return {
-        "utterances": utterances,
-        "pools": pools,
-        **{
-            precision: {
-                "labels_equal": {
-                    head: round(float((truth[row] == labels[row]).mean()), 4)
-                    for row, head in enumerate(classifier.config.heads)
-                },
-                "all_labels_equal": round(float((truth == labels).mean()), 4),
-                "first_choice_equal": round(float((top == best).mean()), 4),
-            }
-            for precision, (labels, best) in answers.items()
-            if precision != "torch"
-        },
-    }
-
-
-def _as_torch(run: Callable[..., np.ndarray], *given: Any) -> Any:  # noqa: ANN401
-    import torch
-
-    return torch.from_numpy(run(*(tensor.numpy() for tensor in given)))
-
-
-def _pool(row: int, count: int) -> Any:  # noqa: ANN401
-    import torch
-
-    return (torch.arange(POOL) + row) % count
-
-
 def _onnx(precision: str) -> Any:  # noqa: ANN401
     from listenwell.runtime.onnx.engine import OnnxRuntime
 
@@ -261,8 +187,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--positions", type=int, default=1000, help="of greedy replies")
     parser.add_argument("--replies", type=int, default=500, help="whose perplexity is measured")
-    parser.add_argument("--utterances", type=int, default=1000)
-    parser.add_argument("--pools", type=int, default=500)
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--one", choices=ENGINES, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -275,7 +199,6 @@ def main() -> None:
         "rounds": chosen.rounds,
         "speed": speed(chosen.rounds),
         "parity": llama_parity(chosen.positions, chosen.replies),
-        "encoders": encoder_parity(chosen.utterances, chosen.pools),
     }
     print(json.dumps(result, indent=1))
     with written_whole(chosen.out) as out:

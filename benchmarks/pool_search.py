@@ -31,6 +31,7 @@ import numpy as np
 
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue
+from listenwell.rankers.ranker import Ranker
 from listenwell.results.drawing import STYLE, need_matplotlib, save
 from listenwell.results.store import environment
 from listenwell.retrieval.pool import FilePool
@@ -106,7 +107,7 @@ def filled_up(real: np.ndarray, size: int, file: Path) -> None:
     out.flush()
 
 
-class Given:
+class StoredVectors(Ranker):
     """A ranker whose vectors are there already; replies are their numbers."""
 
     name = "given"
@@ -192,7 +193,7 @@ def opened(folder: Path, size: int) -> PoolSearch:
     if not pool.exists():
         pool.write_text("".join(f"{number}\n" for number in range(size)))
     vectors, held_out = np.load(folder / "all.npy", mmap_mode="r"), np.load(folder / "held_out.npy")
-    return PoolSearch.open(Given(vectors, held_out, "benchmark"), FilePool(pool))
+    return PoolSearch.open(StoredVectors(vectors, held_out, "benchmark"), FilePool(pool))
 
 
 def build(folder: Path, size: int) -> dict[str, Any]:

@@ -170,7 +170,7 @@ def stages(chosen: argparse.Namespace) -> dict[str, float]:
         found[name] = time.perf_counter() - begin
 
     with stage("import the command line"):
-        import listenwell.cli  # noqa: F401
+        import listenwell.cli
     with stage("import the listener"):
         import listenwell.listener  # noqa: F401
     with stage("load"):

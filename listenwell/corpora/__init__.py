@@ -33,7 +33,7 @@ def load_corpus(name_or_path: str | Path, split: str = "train") -> Iterator[Dial
 
     Args:
         name_or_path: a name of CORPORA, or a JSONL file of dialogues (or a folder with a file for each split).
-        split: train, valid or test; a file of your own holds all its dialogues in one split.
+        split: train, valid or test; a file of your own holds all of them in one split.
     """
     path = Path(name_or_path)
     is_own = str(name_or_path) not in CORPORA and path.exists()

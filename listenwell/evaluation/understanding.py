@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from listenwell import metrics
+from listenwell.annotators.calibration import choose, fit_share, log_frequencies
 from listenwell.annotators.config import KIND as CLASSIFIER
 from listenwell.annotators.config import probabilities as head_probabilities
-from listenwell.annotators.decision import choose, fit_share, log_frequencies
 from listenwell.annotators.fasttext import KIND as FASTTEXT
 from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import GIVEN_FROM, HEADS

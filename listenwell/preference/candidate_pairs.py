@@ -18,7 +18,7 @@ from listenwell.generators.plans import is_whole
 from listenwell.preference.pairs import pair_of
 from listenwell.preference.rating_sheets import candidates_of
 from listenwell.preference.ratings import RatedContext
-from listenwell.reranking.config import TOTAL, FAULTS
+from listenwell.reranking.config import FAULTS, TOTAL
 from listenwell.training.preference_pairs import Pair
 
 ON_POLICY, RATED, PLAN_DRIFT = "on_policy", "rated", "plan_drift"

@@ -10,8 +10,7 @@ import torch
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import MissingExtraError, RecipeError
 from listenwell.rankers.model import OLD_PREFIXES
-from listenwell.runtime.encoder import has_adapter
-from listenwell.runtime.lora import merge_lora
+from listenwell.runtime.encoder import has_adapter, merge_lora
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
 from listenwell.training.recipe import LoraRecipe
 

@@ -16,8 +16,7 @@ from listenwell.generators.planned import SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
 from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.metrics import Perplexity
-from listenwell.rankers.blocks import moved
-from listenwell.runtime.added_tokens import AddedTokens
+from listenwell.rankers.inference import moved
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary

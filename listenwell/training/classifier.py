@@ -24,7 +24,7 @@ from listenwell.annotators.views import Input, encode_views
 from listenwell.checkpoint import MANIFEST, open_checkpoint
 from listenwell.errors import RecipeError, unknown_name
 from listenwell.labels import LEVELS
-from listenwell.rankers.blocks import moved
+from listenwell.rankers.inference import moved
 from listenwell.runtime.encoder import load_encoder
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import HUB_FILES

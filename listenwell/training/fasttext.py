@@ -14,7 +14,7 @@ from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import RecipeError
 from listenwell.labels import EMOTIONS, NEWSGROUPS, LabelSet
 from listenwell.metrics import accuracy, top_k_accuracy
-from listenwell.rankers.blocks import moved
+from listenwell.rankers.inference import moved
 from listenwell.training.batching import PackedRows, pack_rows
 from listenwell.training.recipe import TrainRecipe
 from listenwell.training.task_configs import FastTextTaskConfig

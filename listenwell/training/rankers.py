@@ -20,7 +20,7 @@ from listenwell.files import written_whole
 from listenwell.metrics import pools, rank_of_truth, ranking_metrics
 from listenwell.rankers.base import RankingModel, States
 from listenwell.rankers.config import KIND, RankerConfig
-from listenwell.rankers.inference import placed, score_pools
+from listenwell.rankers.inference import moved, placed, score_pools, states_in_groups
 from listenwell.rankers.inputs import Inputs, Text, stacked
 from listenwell.rankers.model import adapted, make_ranker, save_ranker
 from listenwell.rankers.scoring import POOL, POOL_SEED, RANKS

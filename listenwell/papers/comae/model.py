@@ -10,7 +10,7 @@ from torch import nn
 from listenwell.papers.comae.batch import ComaeBatch
 from listenwell.papers.comae.config import CHOICES, SLOTS, ComaeConfig
 from listenwell.papers.comae.inputs import NOTHING
-from listenwell.rankers.blocks import moved
+from listenwell.rankers.inference import moved
 
 SPREAD = 0.02
 """Standard deviation of what is new, as GPT-2's own: word embeddings are several times larger, so that the
