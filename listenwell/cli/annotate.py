@@ -90,9 +90,9 @@ def annotate(
             ):
                 stream.write(file, advance)
     except KeyboardInterrupt:
-        kept = (
-            f" They are kept in {growing.part}. {growing.how_to_go_on()}" if growing and stream.lines else ""
-        )
+        kept = ""
+        if growing and stream.lines:
+            kept = f" They are kept in {growing.part}. {growing.how_to_go_on()}"
         typer.echo(f"\nStopped after {stream.lines:,} lines.{visible(kept)}", err=True)
         raise typer.Exit(130) from None
     _conclude(stream, out)

@@ -125,20 +125,22 @@ def listeners(
     about = {"split": "+".join(splits), "count": comparison.replies, "seed": seed, "conditions": conditions}
     result = _about("listeners", name, loader, splits) | about | comparison.to_dict()
     draw(comparison, f"{where} · replies: {comparison.replies:,}", folder)
-    lines = [
-        *([f"groups: {BY[comparison.by]}"] if comparison.by != "emotion" else []),
-        *([f"left out {comparison.unnamed:,}: replies of nobody known"] if comparison.unnamed else []),
-        *(
-            [f"left out {comparison.unlabelled:,}: replies without an emotion"]
-            if comparison.unlabelled
-            else []
-        ),
-        *(f"left out {emotion}: {why}" for emotion, why in comparison.left_out.items()),
-        *loader.report.lines(),
-    ]
+    lines = [*_left_out(comparison), *loader.report.lines()]
     _finish(folder, result, [grid(comparison)], lines, as_json)
     if not as_json:
         typer.echo(finding(comparison))
+
+
+def _left_out(comparison: "Comparison") -> list[str]:
+    """Which replies were not compared, one line a reason."""
+    from listenwell.papers.corpus_analysis.listeners import BY
+
+    lines = [f"groups: {BY[comparison.by]}"] if comparison.by != "emotion" else []
+    if comparison.unnamed:
+        lines.append(f"left out {comparison.unnamed:,}: replies of nobody known")
+    if comparison.unlabelled:
+        lines.append(f"left out {comparison.unlabelled:,}: replies without an emotion")
+    return lines + [f"left out {emotion}: {why}" for emotion, why in comparison.left_out.items()]
 
 
 def _dialogues(

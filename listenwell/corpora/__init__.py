@@ -32,7 +32,7 @@ def load_corpus(name_or_path: str | Path, split: str = "train") -> Iterator[Dial
     """The dialogues of a corpus.
 
     Args:
-        name_or_path: a name of CORPORA, or a JSONL file of dialogues (or a folder with a file for each split).
+        name_or_path: a name of CORPORA, a JSONL file of dialogues, or a folder with a file for each split.
         split: train, valid or test; a file of your own holds all of them in one split.
     """
     path = Path(name_or_path)

@@ -46,15 +46,13 @@ class PlannedConfig:
     plans: int = 4
     """How many different plans are tried."""
     candidates: int = 12
-    """How many replies in all, shared evenly among the plans: with more, the best one is better and takes
-    longer."""
+    """How many replies in all, shared evenly among the plans."""
     prompt_tokens: int = 512
     """Budget of the dialogue and the persona."""
     annotator_weight: float = field(default=0.5, metadata=also_read_as("heard"))
     """The weight of the annotators' emotion beside the generator's own prediction, 0 to 1."""
     plan_temperature: float = 0.5
-    """Below 1 prefers likely plans. At 1, one of four plans often has a probability of few percent, and the
-    reply to a loss is "That's great!"."""
+    """Below 1 prefers likely plans; at 1, one of four plans is often far off."""
     mechanism_bias: float = 0.8
     """What a plan gains, in nats, for each mechanism of empathy that it uses: many human replies use none."""
     interpretation_bias: float = 1.5
@@ -64,8 +62,7 @@ class PlannedConfig:
     opposite_penalty: float = 1.5
     """What it loses for an expressed emotion that contradicts the user's, such as joy at a loss."""
     plan_beam: int = 16
-    """How many of the likeliest pairs of mechanisms and act are extended by an expressed emotion; there are
-    72. Fewer cost less time and memory, and the others are hardly ever drawn."""
+    """How many of the 72 pairs of mechanisms and act are extended by an expressed emotion, the likeliest."""
     tidy: bool = True
     """Whether capitals, apostrophes and full stops are corrected; the training corpus often lacks them."""
     use_soft_prompt: bool = True
@@ -86,11 +83,10 @@ class PlannedConfig:
                 raise InputError(f"{name} is {getattr(self, name)}.", f"Give 1 to {MOST}.")
         if self.prompt_tokens < 64:
             raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
-        if not 0 <= self.annotator_weight <= 1 or not 0 < self.plan_temperature <= 10:
-            raise InputError(
-                f"annotator_weight is {self.annotator_weight}, plan_temperature {self.plan_temperature}.",
-                "Give annotator_weight from 0 to 1 and plan_temperature from above 0 to 10.",
-            )
+        if not 0 <= self.annotator_weight <= 1:
+            raise InputError(f"annotator_weight is {self.annotator_weight}.", "Give 0 to 1.")
+        if not 0 < self.plan_temperature <= 10:
+            raise InputError(f"plan_temperature is {self.plan_temperature}.", "Give a number up to 10.")
         if not 0 <= self.soft_prompt_temperature <= 10:
             raise InputError(f"soft_prompt_temperature is {self.soft_prompt_temperature}.", "Give 0 to 10.")
 

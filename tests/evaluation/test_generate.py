@@ -15,6 +15,7 @@ from listenwell.evaluation.score import reply_metrics, score_replies
 from listenwell.evaluation.systems import System, model_files
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
+from listenwell.pipeline import GeneratorOutput
 from listenwell.results.metric_registry import METRICS
 from listenwell.retrieval.generator import Retrieval, RetrievalConfig
 from listenwell.retrieval.pool import find_pool
