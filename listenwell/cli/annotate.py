@@ -52,8 +52,7 @@ def annotate(
     """Read emotions, intents, acts and mechanisms from every turn; writes one dialogue a line as JSONL.
 
     A file holds one utterance a line, or JSONL: dialogues, or {"text": "…"}; lines without an id get their
-    number. With --out, a run that was stopped goes on where it was by the same command. Broken lines are
-    skipped and reported.
+    number. With --out, the same command resumes a stopped run. Broken lines are skipped and reported.
 
     Example: echo "I finally got promoted today!" | listenwell annotate - --heads emotion
     """

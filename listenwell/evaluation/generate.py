@@ -23,7 +23,7 @@ from listenwell.evaluation.systems import (
 )
 from listenwell.files import disk_errors, written_whole
 from listenwell.generators.plans import plan_of
-from listenwell.listener import Asked, Listener
+from listenwell.listener import Listener, Request
 from listenwell.progress import progress
 from listenwell.results.store import environment
 from listenwell.serialization import Json, dumps, indented
@@ -93,11 +93,11 @@ def _join(request: EvaluationRequest, files: Sequence[Path]) -> None:
         file.unlink()
 
 
-def listener_answer(listener: Listener, want: Callable[[Example], Factors | None] | None = None) -> Answer:
-    """Answer examples with a listener; `want` gives the factors that a reply must have."""
-    return lambda examples, seeds: listener.reply_many(
+def listener_answer(listener: Listener, target: Callable[[Example], Factors | None] | None = None) -> Answer:
+    """Answer examples with a listener; `target` gives the factors that a reply must have."""
+    return lambda examples, seeds: listener.reply_batch(
         [
-            Asked(example.context, want(example) if want else None, seed)
+            Request(example.context, target(example) if target else None, seed)
             for example, seed in zip(examples, seeds, strict=True)
         ]
     )

@@ -107,7 +107,7 @@ class FactorModel(Protocol):
 
     name: str
 
-    def factor_probabilities(self, dialogue: Dialogue, given: Factors) -> Mapping[str, np.ndarray]:
+    def factor_probabilities(self, dialogue: Dialogue, known: Factors, /) -> Mapping[str, np.ndarray]:
         """Probabilities of the next factor that is not given, and perhaps of later ones."""
         ...
 

@@ -54,7 +54,7 @@ class PlannedConfig:
     plan_temperature: float = 0.5
     """Below 1 prefers likely plans; at 1, one of four plans is often far off."""
     mechanism_bias: float = 0.8
-    """What a plan gains, in nats, for each mechanism of empathy that it uses: many human replies use none."""
+    """What a plan gains, in nats, for each mechanism of empathy that it uses."""
     interpretation_bias: float = 1.5
     """What it gains besides for interpretation."""
     others_penalty: float = 1.5
@@ -241,15 +241,13 @@ class PlannedGenerator(Generator, Plan):
         prompt = self._prompts([dialogue])[0].tokens
         prefix = self._prefix_cache.before(prompt, self._conditioning.soft_prompt, plan)
         # Without the end token: its state does not exist during generation.
-        states: np.ndarray = self.runtime.mean_hidden_states(
-            prefix, [self._template.words(reply)[:-1] for reply in replies]
-        )
-        return states
+        words = [self._template.words(reply)[:-1] for reply in replies]
+        return np.asarray(self.runtime.mean_hidden_states(prefix, words))
 
     def with_rewards(self, dialogue: Dialogue, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Candidates with the reward model's score, computed anew from their texts.
 
-        Those without a plan stay as they are, and so do all where there is no reward model.
+        Those without a plan stay as they are.
         """
         scored, reward_model = list(candidates), self._conditioning.reward_model
         for index, candidate in enumerate(candidates):

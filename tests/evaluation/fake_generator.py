@@ -7,9 +7,10 @@ import numpy as np
 
 from listenwell.dialogue import Candidate, Factors, Turn
 from listenwell.evaluation.systems import System
+from listenwell.generators.base import Generator
 from listenwell.labels import ACTS, EMOTIONS, TONES
 from listenwell.metrics import Perplexity
-from listenwell.pipeline import GeneratorOutput
+from listenwell.pipeline import GeneratorOutput, Plan
 
 PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", tone="caring")
 """What every human reply of the annotated sample does."""
@@ -23,7 +24,7 @@ def one_hot(labels, best, second=None):
     return probabilities
 
 
-class FakeGenerator:
+class FakeGenerator(Generator, Plan):
     """Predicts EX, then "sympathizing" before "questioning", then "caring"."""
 
     name = "fake"
@@ -41,7 +42,7 @@ class FakeGenerator:
         }
         return {level: row for level, row in probabilities.items() if getattr(given, level) is None}
 
-    def plan(self, dialogue, emotion, want, seed):
+    def plan(self, dialogue, emotion, target, seed):
         return (replace(PLAN, act="sympathizing"),)
 
     def generate(self, dialogue, plans, seed, on_text=None):

@@ -13,6 +13,7 @@ from listenwell.evaluation.outputs import load_run
 from listenwell.evaluation.request import EvaluationRequest, EvaluationSplit, reply_seed
 from listenwell.evaluation.score import reply_metrics, score_replies
 from listenwell.evaluation.systems import System, model_files
+from listenwell.generators.base import Generator
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
 from listenwell.pipeline import GeneratorOutput
@@ -26,7 +27,7 @@ SAMPLES = Path(__file__).parents[1] / "data"
 HUMAN = ["I am so sorry to hear that.", "That is great!", "How sad, what happened?"]
 
 
-class Echo:
+class Echo(Generator):
     """Replies with its seed and the number of turns; counts its calls."""
 
     name = "echo"

@@ -327,7 +327,9 @@ def test_rows_say_whose_factors_and_what_was_switched_off():
 def test_a_whole_listener_is_loaded_with_its_parts_switched_off(monkeypatch):
     called = {}
     monkeypatch.setattr(
-        Listener, "load", lambda model, **settings: called.update(settings) or Listener(FakeGenerator())
+        Listener,
+        "from_pretrained",
+        lambda model, **settings: called.update(settings) or Listener(FakeGenerator()),
     )
     assert System("planned", whole=True, without=("ranker",)).listener().generate.name == "fake"
     assert called == {"recipe": None, "weights": None, "without": ("ranker",)}

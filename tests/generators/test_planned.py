@@ -176,7 +176,7 @@ def test_a_hundred_persona_lines_are_no_trouble(generator, monkeypatch):
         encoded.extend(texts)
         return np.array([[1.0, float("77" in text)] for text in texts])
 
-    monkeypatch.setattr(generator._relevance, "_encode", encode)
+    monkeypatch.setattr(generator._relevance, "encode", encode)
     talk = Dialogue((Turn("speaker", "You have 77 cats?"),), personas=(Persona("listener", lines),))
     speech = generator.generate(talk, (PLAN,), seed=1)
     assert speech.candidates and "You have 77 cats?" in encoded

@@ -239,7 +239,7 @@ def test_right_answers_worked_by_hand():
 
 def test_what_cannot_be_learned_is_a_clear_error(tmp_path, monkeypatch):
     recipe = recipe_of(tmp_path / "run")
-    with pytest.raises(InputError, match="no head 'mood'"):
+    with pytest.raises(UnknownNameError, match="no head named 'mood'"):
         task_of(tmp_path, "mood")
     with pytest.raises(RecipeError, match=r"holds no labelled text.*limit"):
         task_of(tmp_path, "act", changes={"data": DataRecipe(limit=0)}).examples()

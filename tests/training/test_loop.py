@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -158,12 +159,19 @@ def test_accumulated_parts_give_the_step_of_the_whole(recipe, tmp_path):
 
 
 LAUNCHERS = {
-    "torchrun": ["torch.distributed.run", "--nproc-per-node", "2", "--master-port", "29611"],
+    "torchrun": ["torch.distributed.run", "--nproc-per-node", "2", "--master-port"],
     "accelerate": [
         *("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--num_machines", "1"),
-        *("--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "29612"),
+        *("--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port"),
     ],
 }
+
+
+def free_port():
+    """A port that nobody listens on: other tests may launch processes at the same time."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return str(listening.getsockname()[1])
 
 
 def launch(launcher, recipe, before=""):
@@ -179,7 +187,7 @@ def launch(launcher, recipe, before=""):
     """
     program.write_text(textwrap.dedent(call).format(before=textwrap.dedent(before)))
     return subprocess.run(
-        [sys.executable, "-m", *LAUNCHERS[launcher], str(program)],
+        [sys.executable, "-m", *LAUNCHERS[launcher], free_port(), str(program)],
         cwd=ROOT,
         capture_output=True,
         text=True,
