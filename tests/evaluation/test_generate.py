@@ -16,7 +16,7 @@ from listenwell.evaluation.systems import System, model_files
 from listenwell.generators.base import Generator
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
-from listenwell.pipeline import GeneratorOutput
+from listenwell.pipeline import GeneratorOutput, Rerank
 from listenwell.results.metric_registry import METRICS
 from listenwell.retrieval.generator import Retrieval, RetrievalConfig
 from listenwell.retrieval.pool import find_pool
@@ -78,7 +78,7 @@ def replies_of(listener, examples, seed, file):
     return write_replies(listener_answer(listener), examples, seed, file)
 
 
-class FirstComes:
+class FirstComes(Rerank):
     key = "0f" * 32
 
     def rerank(self, dialogue, candidates, want=None):
