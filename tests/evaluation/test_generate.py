@@ -107,7 +107,7 @@ def test_the_reranker_and_the_pool_are_described_in_words(embedder, tmp_path):
     file.write_text("Oh.\nHow sad!\n")
     search = PoolSearch.open(FakeSelector(), find_pool(str(file)))
     # The ranker's folder is no part of the result, what it holds is.
-    config = RetrievalConfig(pool=str(file), ranker=tmp_path / "ranker", top=1)
+    config = RetrievalConfig(pool=str(file), ranker=tmp_path / "ranker", candidates=1)
     measured = conditions(Listener(Retrieval(config, search)), "pool")
     assert measured["pool"] == f"mine.txt, 2 replies, sha256 {find_pool(str(file)).hash}"
     assert measured["ranker"] == "fake, key fake key" and measured["decoding"] == "none: replies are chosen"

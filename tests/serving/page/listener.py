@@ -20,10 +20,10 @@ HELP = (
 class PageListener(FakeListener):
     """Its reply names the act and the tone that were planned; CRISIS and CONCERN in a message are heard."""
 
-    def _answer(self, one):
+    def _answer(self, request):
         said = one.dialogue.turns[-1].text
-        plain = super()._answer(one)
-        plan = _steered(one.want) if self.plan else None
+        plain = super()._answer(request)
+        plan = _steered(request.target) if self.plan else None
         reply = f"({plan.act}, {plan.tone}) You said: {said}" if plan else f"You said: {said}"
         other = replace(PLAN, mechanisms=("exploration",), act="questioning", tone="surprise")
         candidates = (
@@ -40,6 +40,6 @@ class PageListener(FakeListener):
         return replace(found, notices=())
 
 
-def _steered(want: Factors | None) -> Factors:
-    asked = {name: getattr(want, name, None) for name in LEVELS}
+def _steered(target: Factors | None) -> Factors:
+    asked = {name: getattr(target, name, None) for name in LEVELS}
     return replace(PLAN, **{name: value for name, value in asked.items() if value is not None})

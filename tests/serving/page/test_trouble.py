@@ -211,7 +211,7 @@ def test_what_failed_is_said_in_words(page, listener):
     say(page, "FAIL")
     expect(shown(page, "Internal error. Try again")).to_be_visible()
     expect(page.get_by_role("button", name="Take it back")).to_be_hidden()  # the server has it
-    listener._answer = lambda one: PageListener()._answer(_Calm(one))
+    listener._answer = lambda request: PageListener()._answer(_Calm(request))
     page.get_by_role("button", name="Try again").click()
     expect(replies(page)).to_contain_text("You said: calm")
     expect(said(page)).to_have_text(["FAIL"])
@@ -224,10 +224,11 @@ def test_what_failed_is_said_in_words(page, listener):
 class _Calm:
     """The same request, with words that do not fail."""
 
-    def __init__(self, one):
+    def __init__(self, request):
         from listenwell.dialogue import Dialogue, Turn
 
-        self.dialogue, self.want, self.seed = Dialogue((Turn("speaker", "calm"),)), one.want, one.seed
+        self.dialogue = Dialogue((Turn("speaker", "calm"),))
+        self.target, self.seed = request.target, request.seed
 
 
 def test_steering_that_fails_says_so_and_keeps_the_reply(page, listener):
