@@ -21,7 +21,7 @@ class PageListener(FakeListener):
     """Its reply names the act and the tone that were planned; CRISIS and CONCERN in a message are heard."""
 
     def _answer(self, request):
-        said = one.dialogue.turns[-1].text
+        said = request.dialogue.turns[-1].text
         plain = super()._answer(request)
         plan = _steered(request.target) if self.plan else None
         reply = f"({plan.act}, {plan.tone}) You said: {said}" if plan else f"You said: {said}"
