@@ -110,8 +110,9 @@ def test_the_reranker_and_the_pool_are_described_in_words(embedder, tmp_path):
     config = RetrievalConfig(pool=str(file), ranker=tmp_path / "ranker", candidates=1)
     measured = conditions(Listener(Retrieval(config, search)), "pool")
     assert measured["pool"] == f"mine.txt, 2 replies, sha256 {find_pool(str(file)).hash}"
-    assert measured["ranker"] == "fake, key fake key" and measured["decoding"] == "none: replies are retrieved"
-    assert json.loads(measured["settings"]) == {"top": 1, "candidates": 100, "longest": 1000}
+    assert measured["ranker"] == "fake, key fake key"
+    assert measured["decoding"] == "none: replies are retrieved"
+    assert json.loads(measured["settings"]) == {"candidates": 1, "searched": 100, "longest": 1000}
     assert str(tmp_path) not in str(measured)
 
 
