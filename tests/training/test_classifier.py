@@ -192,11 +192,14 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
     for parameter in task.model.parameters():
         if parameter.requires_grad:
             parameter.data += 0.3 * torch.randn_like(parameter)
-    before = task.measure("valid")
+    task.measure("valid")  # fits the temperatures, which are saved too
     with checkpoint.writing(tmp_path / "saved", KIND) as folder:
         task.save(folder)
     other = task_of(tmp_path, "act", "tone", changes={"lora": lora})
-    assert other.measure("valid")["mean_nll"] != pytest.approx(before["mean_nll"], rel=1e-2)
+    # By weights: two random models can be equally wrong.
+    assert any(
+        not torch.equal(*pair) for pair in zip(task.model.parameters(), other.model.parameters(), strict=True)
+    )
     other.load(tmp_path / "saved")
     assert other.model.config == task.model.config
     assert other.measure("test")["mean_nll"] == pytest.approx(task.measure("test")["mean_nll"], rel=1e-2)
