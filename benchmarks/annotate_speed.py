@@ -79,7 +79,7 @@ def measure(folder: Path, count: int, rounds: int) -> dict[str, Any]:
     texts = mixed_texts(count)
     dialogues = [Dialogue((Turn(SPEAKER, text),)) for text in texts]
     one = Annotator.load(folder, heads=["act"])
-    every = Annotator.load(folder, heads=["intent", "act", "tone", "goemotions"])
+    every = Annotator.load(folder, heads=["intent", "act", "expressed_emotion", "goemotions"])
     plain, batched = plain_pipeline(folder, 1), plain_pipeline(folder, 32)
     ways: dict[str, Callable[[], Any]] = {
         "transformers pipeline": lambda: plain(texts),

@@ -12,13 +12,14 @@ from listenwell.labels import (
     ACTS,
     EMOTIONS,
     EMOTIONS_AND_INTENTS,
+    EXPRESSED_EMOTIONS,
     MECHANISMS,
     STRATEGIES,
-    TONES,
     LabelSet,
+    current_factor,
     expresses,
 )
-from listenwell.serialization import ALWAYS, FrozenMapping, Record, frozen, pairs, strings
+from listenwell.serialization import ALWAYS, FrozenMapping, Record, also_read_as, frozen, pairs, strings
 
 SPEAKER = "speaker"
 """The person who is listened to, where a corpus gives no other name."""
@@ -51,7 +52,7 @@ class Factors(Record):
     """Which of ER, IP, EX the utterance uses (CM); () means none of them."""
     act: str | None = None
     """Dialogue act (DA): one of 9."""
-    tone: str | None = None
+    expressed_emotion: str | None = field(default=None, metadata=also_read_as("tone"))
     """Expressed emotion (EM): one of 10."""
     intent: str | None = None
     """Emotion or intent of the utterance itself: one of 41 (EmpatheticIntents)."""
@@ -64,7 +65,7 @@ class Factors(Record):
         checks: tuple[tuple[str, LabelSet], ...] = (
             ("emotion", EMOTIONS),
             ("act", ACTS),
-            ("tone", TONES),
+            ("expressed_emotion", EXPRESSED_EMOTIONS),
             ("intent", EMOTIONS_AND_INTENTS),
             ("strategy", STRATEGIES),
         )
@@ -112,6 +113,7 @@ class Prediction(Record):
     def __post_init__(self) -> None:
         if type(self.head) is not str or not self.head:
             raise InputError(f"A prediction needs a head's name, not {self.head!r}.", "Name the head.")
+        object.__setattr__(self, "head", current_factor(self.head))
         if not self.scores:
             raise InputError(f"The prediction {self.head!r} has no scores.", "Give it at least one.")
         for score in self.scores:

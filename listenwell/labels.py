@@ -149,7 +149,7 @@ GOEMOTIONS = LabelSet.of(
 )
 """The 27 emotions of GoEmotions and neutral (Demszky et al. 2020)."""
 
-TONE_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+EXPRESSED_EMOTION_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "admiration": ("admiration", "pride"),
         "anger": ("anger", "annoyance", "disgust", "disapproval"),
@@ -164,15 +164,19 @@ TONE_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )
 
-TONES = LabelSet("expressed emotion", tuple(TONE_MEMBERS))
+EXPRESSED_EMOTIONS = LabelSet("expressed emotion", tuple(EXPRESSED_EMOTION_MEMBERS))
 """CoMAE's 10 emotions a reply can express (EM)."""
 
-GLAD_TONES = frozenset({"admiration", "approval", "gratitude", "joy"})
-GRIM_TONES = frozenset({"anger", "fear", "sadness"})
+GLAD_EMOTIONS = frozenset({"admiration", "approval", "gratitude", "joy"})
+GRIM_EMOTIONS = frozenset({"anger", "fear", "sadness"})
 """Expressed emotions that take one side; caring, surprise and neutral take none."""
 
-TONE_OF_GOEMOTION: Mapping[str, str] = MappingProxyType(
-    {label: tone for tone, members in TONE_MEMBERS.items() for label in members}
+EXPRESSED_BY_GOEMOTION: Mapping[str, str] = MappingProxyType(
+    {
+        label: expressed_emotion
+        for expressed_emotion, members in EXPRESSED_EMOTION_MEMBERS.items()
+        for label in members
+    }
 )
 """28 GoEmotions labels to CoMAE's 10 (CoMAE, Table 6)."""
 
@@ -212,9 +216,14 @@ NEWSGROUPS = LabelSet.of(
 """The 20 groups of 20 Newsgroups (Lang 1995), the topics of TopicPrepend (Rashkin et al. 2019, §4.3)."""
 
 
-def tone_of(goemotion: str) -> str:
+def current_factor(name: str) -> str:
+    """The name of a factor or annotator head, which may be one of an earlier release."""
+    return "expressed_emotion" if name == "tone" else name
+
+
+def expressed_emotion_of(goemotion: str) -> str:
     """CoMAE's expressed emotion for a GoEmotions label."""
-    return TONE_OF_GOEMOTION[GOEMOTIONS.check(goemotion)]
+    return EXPRESSED_BY_GOEMOTION[GOEMOTIONS.check(goemotion)]
 
 
 def act_of(intent: str) -> str:
@@ -241,9 +250,9 @@ def strategy(name: str) -> str:
     return STRATEGIES.check(STRATEGY_ALIASES.get(_plain(name), _plain(name)))
 
 
-def contradicts(tone: str, emotion: str) -> bool:
-    """Whether a reply that expresses `tone` takes the wrong side of what somebody feels: gladness at what is
-    bad to feel, grief at what is good to feel."""
+def contradicts(expressed_emotion: str, emotion: str) -> bool:
+    """Whether a reply that expresses one emotion takes the wrong side of what somebody feels: gladness at
+    what is bad to feel, grief at what is good to feel."""
     if emotion in MIXED:
         return False
-    return tone in (GRIM_TONES if emotion in PLEASANT else GLAD_TONES)
+    return expressed_emotion in (GRIM_EMOTIONS if emotion in PLEASANT else GLAD_EMOTIONS)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from listenwell import Candidate, Dialogue, Factors, Persona, Reply, Turn
-from listenwell.dialogue import Example, LabelledText, Reading, Scored
+from listenwell.dialogue import Example, LabelledText, Prediction, Reading, Scored
 from listenwell.errors import InputError, ListenwellError
-from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, MECHANISMS, STRATEGIES, TONES
+from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, EXPRESSED_EMOTIONS, MECHANISMS, STRATEGIES
 
 
 def is_unicode(text):
@@ -32,7 +32,7 @@ factors = st.builds(
     emotion=maybe(EMOTIONS),
     mechanisms=st.none() | st.lists(st.sampled_from(list(MECHANISMS)), unique=True),
     act=maybe(ACTS),
-    tone=maybe(TONES),
+    expressed_emotion=maybe(EXPRESSED_EMOTIONS),
     intent=maybe(EMOTIONS_AND_INTENTS),
     strategy=maybe(STRATEGIES),
 ) | st.builds(Factors, levels=st.tuples(*[st.integers(0, 2)] * 3))
@@ -139,7 +139,7 @@ def test_factors_are_checked_and_put_in_order():
     with pytest.raises(ListenwellError, match="Did you mean 'questioning'"):
         Factors(act="questoning")
     with pytest.raises(ListenwellError, match="expressed emotion"):
-        Factors(tone="lonely")
+        Factors(expressed_emotion="lonely")
 
 
 @pytest.mark.parametrize("probability", [-0.01, 1.01, float("nan"), float("inf"), float("-inf")])
@@ -267,3 +267,8 @@ def test_scores_are_a_frozen_mapping():
         candidate.scores._values = {}
     with pytest.raises(InputError, match="scores"):
         Candidate("Hi.", scores={"a": "high"})
+
+
+def test_the_name_of_an_earlier_release_is_read():
+    assert Factors.from_dict({"tone": "joy"}) == Factors(expressed_emotion="joy")
+    assert Prediction("tone", (Scored("joy", 1.0),)).head == "expressed_emotion"

@@ -17,7 +17,7 @@ def test_sizes_are_the_published_ones():
         "MANUAL_INTENTS": 15,
         "ACTS": 9,
         "MECHANISMS": 3,
-        "TONES": 10,
+        "EXPRESSED_EMOTIONS": 10,
         "GOEMOTIONS": 28,
         "NEWSGROUPS": 20,
         "STRATEGIES": 8,
@@ -47,12 +47,12 @@ def test_every_emotion_has_exactly_one_group_that_is_named_after_a_member():
     assert labels.GROUP_OF_EMOTION["nostalgic"] == "sentimental"
 
 
-def test_every_goemotion_has_exactly_one_tone():
-    assert set(labels.TONE_OF_GOEMOTION) == set(labels.GOEMOTIONS)
-    assert sum(map(len, labels.TONE_MEMBERS.values())) == 28
-    assert labels.tone_of("remorse") == "sadness"
-    assert labels.tone_of("curiosity") == "surprise"
-    assert labels.tone_of("neutral") == "neutral"
+def test_every_goemotion_has_exactly_one_expressed_emotion():
+    assert set(labels.EXPRESSED_BY_GOEMOTION) == set(labels.GOEMOTIONS)
+    assert sum(map(len, labels.EXPRESSED_EMOTION_MEMBERS.values())) == 28
+    assert labels.expressed_emotion_of("remorse") == "sadness"
+    assert labels.expressed_emotion_of("curiosity") == "surprise"
+    assert labels.expressed_emotion_of("neutral") == "neutral"
 
 
 def test_levels_become_yes_and_no():

@@ -27,6 +27,7 @@ RETIRED = {
     "peer": "baseline",
     "refusal": "API error",
     "sparing": "load shedding",
+    "tone": "expressed emotion",
     "voice": "soft prompt",
     "voiced": "soft prompt",
     "witness": "scorer",

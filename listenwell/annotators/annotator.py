@@ -34,7 +34,7 @@ from listenwell.checkpoint import MANIFEST, find_checkpoint, open_checkpoint
 from listenwell.dialogue import SPEAKER, Dialogue, Reading, Scored, Turn
 from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.files import hash_files
-from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS
+from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS, current_factor
 from listenwell.runtime.engines import AUTO, ONNX, TORCH, choose_engine
 from listenwell.runtime.onnx.checkpoint_encoder import base_folder, runs_on_onnx
 from listenwell.runtime.text import Vocabulary
@@ -98,6 +98,7 @@ class Annotator:
             engine: "onnx", "torch", or "auto": onnxruntime where it is installed and supports the classifier.
             precision: of onnx, "int8" or "fp32"; torch always runs in float32.
         """
+        heads = None if heads is None else tuple(map(current_factor, heads))
         for name in heads or ():
             if name not in HEADS:
                 raise unknown_name("head", name, HEADS)

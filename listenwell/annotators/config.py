@@ -6,6 +6,7 @@ import numpy as np
 
 from listenwell.annotators.heads import HEADS
 from listenwell.errors import InputError, unknown_name
+from listenwell.labels import current_factor
 from listenwell.recipe import check_one_of
 from listenwell.serialization import Record
 
@@ -31,6 +32,9 @@ class ClassifierConfig(Record):
     """By head; logits are divided by it before the softmax (Guo et al. 2017)."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "heads", tuple(map(current_factor, self.heads)))
+        renamed = tuple((current_factor(head), value) for head, value in self.temperatures)
+        object.__setattr__(self, "temperatures", renamed)
         for name in self.heads:
             if name not in HEADS:
                 raise unknown_name("head", name, HEADS)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from listenwell.labels import ACTS, EMOTIONS, GOEMOTIONS, LEVELS, MECHANISMS, TONES, LabelSet
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, GOEMOTIONS, LEVELS, MECHANISMS, LabelSet
 from listenwell.labels import EMOTIONS_AND_INTENTS as INTENTS
 
 CONTEXT, UTTERANCE, REPLY = "context", "utterance", "reply"
@@ -37,7 +37,7 @@ HEADS: Mapping[str, Head] = MappingProxyType(
             Head("response", "emotion or intent of the reply to come", INTENTS, CONTEXT),
             Head("intent", "emotion or intent of an utterance", INTENTS, UTTERANCE),
             Head("act", "dialogue act", ACTS, UTTERANCE),
-            Head("tone", "expressed emotion", TONES, UTTERANCE),
+            Head("expressed_emotion", "expressed emotion", EXPRESSED_EMOTIONS, UTTERANCE),
             Head("goemotions", "expressed emotions, finely", GOEMOTIONS, UTTERANCE, several=True),
             *(Head(name, f"level of {name.replace('_', ' ')}", LEVELS, REPLY) for name in MECHANISMS),
         )

@@ -16,7 +16,7 @@ from listenwell.annotators.views import View, context_view
 from listenwell.corpora import CORPORA, CorpusLoader, Item
 from listenwell.corpora.epitome import SPLIT_RULE
 from listenwell.dialogue import Dialogue, LabelledText
-from listenwell.labels import LEVELS, MECHANISMS, act_of, tone_of
+from listenwell.labels import LEVELS, MECHANISMS, act_of, expressed_emotion_of
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ def _texts(head: str, name: Callable[[str], str]) -> Callable[[Item], Iterator[L
 
 
 def _comments(item: Item) -> Iterator[Labelled]:
-    """GoEmotions as it is, and as CoMAE's tones where all of a comment's labels are of one tone."""
+    """GoEmotions as it is, and as CoMAE's expressed emotions where a comment's labels map to a single one."""
     if isinstance(item, LabelledText):
         labels = {"goemotions": item.labels}
-        if len(tones := {tone_of(label) for label in item.labels}) == 1:
-            labels["tone"] = (tones.pop(),)
+        if len(expressed_emotions := {expressed_emotion_of(label) for label in item.labels}) == 1:
+            labels["expressed_emotion"] = (expressed_emotions.pop(),)
         yield Labelled(((item.text, False),), labels, item.id)
 
 
@@ -175,9 +175,9 @@ _SOURCES = (
     Source(
         "comments",
         "goemotions",
-        ("tone", "goemotions"),
+        ("expressed_emotion", "goemotions"),
         _comments,
-        "raters'; a tone only where all labels of a comment are of one tone, others are not asked",
+        "raters'; an expressed emotion only where a comment's labels map to a single one",
     ),
     Source("replies", "epitome", tuple(MECHANISMS), _replies, f"raters'; split by {SPLIT_RULE}"),
 )
@@ -200,7 +200,7 @@ _QUESTIONS = (
     Question("response intent", "response", "contexts"),
     Question("utterance intent", "intent", "intents"),
     Question("dialogue act", "act", "acts"),
-    Question("expressed emotion", "tone", "comments"),
+    Question("expressed emotion", "expressed_emotion", "comments"),
     Question("expressed emotions, 28", "goemotions", "comments"),
     *(Question(name.replace("_", " "), name, "replies") for name in MECHANISMS),
 )

@@ -28,7 +28,7 @@ def _filled(turn: Turn, emotion: str | None) -> Factors | None:
         known,
         emotion=known.emotion or emotion,
         act=known.act or _label(turn, "act"),
-        tone=known.tone or _label(turn, "tone"),
+        expressed_emotion=known.expressed_emotion or _label(turn, "expressed_emotion"),
         intent=known.intent or _label(turn, "intent"),
         levels=levels,
     )

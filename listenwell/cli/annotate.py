@@ -103,10 +103,12 @@ def _heads(options: list[str] | None) -> tuple[str, ...] | None:
     """Names from `--heads a,b` and `--head c`, each checked; None where none were options."""
     from listenwell.annotators.heads import HEADS
     from listenwell.errors import InputError, unknown_name
+    from listenwell.labels import current_factor
 
     if not options:
         return None
     names = tuple(dict.fromkeys(name.strip() for part in options for name in part.split(",") if name.strip()))
+    names = tuple(map(current_factor, names))
     for name in names:
         if name not in HEADS:
             raise unknown_name("head", name, HEADS)

@@ -194,7 +194,7 @@ def _with_factors(
     from listenwell.progress import progress
 
     turns = turn_table(dialogues)
-    is_known = turns.loc[turns["is_reply"], ["mechanisms", "act", "tone"]].notna().to_numpy()
+    is_known = turns.loc[turns["is_reply"], ["mechanisms", "act", "expressed_emotion"]].notna().to_numpy()
     if not len(is_known):
         raise CorpusError(
             f"{name} has no replies: no turn of the listener follows another person's.",
@@ -202,7 +202,7 @@ def _with_factors(
         )
     if annotated is not None and not is_known.any():
         advice = f"Make it with: listenwell annotate {name} --out FILE"
-        raise InputError(f"No reply in {annotated} has mechanisms, act or tone.", advice)
+        raise InputError(f"No reply in {annotated} has mechanisms, act or expressed emotion.", advice)
     if annotated is not None or is_known.all():
         source = "the corpus's" if annotated is None else f"as they stand in {visible(annotated.name)}"
         keys = (dialogue.note("annotator") for dialogue in dialogues)

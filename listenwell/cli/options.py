@@ -39,7 +39,10 @@ Mechanisms = Annotated[
     ),
 ]
 Act = Annotated[str | None, typer.Option(help="Steer: the reply's dialogue act, such as questioning.")]
-Tone = Annotated[str | None, typer.Option(help="Steer: the emotion the reply expresses, such as caring.")]
+ExpressedEmotion = Annotated[
+    str | None,
+    typer.Option("--expressed-emotion", "--tone", help="Steer: the emotion it expresses, such as caring."),
+]
 Precision = Annotated[
     str | None, typer.Option(help="int8 (the default), or fp32: exact, with twice the time and memory.")
 ]

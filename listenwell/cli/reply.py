@@ -28,7 +28,7 @@ def reply(
     pool: options.Pool = None,
     act: options.Act = None,
     mechanisms: options.Mechanisms = None,
-    tone: options.Tone = None,
+    expressed_emotion: options.ExpressedEmotion = None,
     emotion: options.Emotion = None,
     plans: options.Plans = None,
     candidates: options.Candidates = None,
@@ -49,8 +49,8 @@ def reply(
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     mechanisms = mechanisms or mechanism
-    is_steered = any(factor is not None for factor in (emotion, mechanisms, act, tone))
-    target = wanted(emotion, mechanisms, act, tone) if is_steered else None
+    is_steered = any(factor is not None for factor in (emotion, mechanisms, act, expressed_emotion))
+    target = wanted(emotion, mechanisms, act, expressed_emotion) if is_steered else None
     listener = Listener.from_pretrained(
         model,
         recipe=recipe,

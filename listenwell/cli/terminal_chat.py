@@ -19,7 +19,7 @@ COMMANDS = {
     "/why": "show the plan of the last reply and the other candidates",
     "/again": "replace the last reply by another",
     "/act": "set the dialogue act of replies, such as /act questioning",
-    "/tone": "set the emotion they express, such as /tone caring",
+    "/express": "set the emotion they express, such as /express caring",
     "/mechanisms": "set the communication mechanisms, such as /mechanisms exploration",
     "/free": "stop steering",
     "/persona": "add a sentence about the listener: /persona I work as a nurse.",
@@ -27,7 +27,7 @@ COMMANDS = {
     "/save": "save the conversation: /save FILE",
     "/quit": "leave (or Ctrl-D)",
 }
-ALIASES = {"/heard": "/emotion", "/mechanism": "/mechanisms"}
+ALIASES = {"/heard": "/emotion", "/mechanism": "/mechanisms", "/tone": "/express"}
 HELP = "Write a message. /help lists the commands; Ctrl-C stops a reply."
 
 
@@ -59,7 +59,7 @@ def run_command(conversation: Conversation, command: str, rest: str) -> None:
             typer.echo("Write a message first.")
         else:
             _answer(lambda: conversation.again(stream=True))
-    elif command in ("/act", "/tone", "/mechanisms", "/free"):
+    elif command in ("/act", "/express", "/mechanisms", "/free"):
         _steer(conversation, command, rest)
     elif command == "/persona":
         _set_persona(conversation, rest)
@@ -72,9 +72,13 @@ def run_command(conversation: Conversation, command: str, rest: str) -> None:
 
 def completions(line: str) -> list[str]:
     """The completions of a line: commands and their labels."""
-    from listenwell.labels import ACTS, MECHANISMS, TONES
+    from listenwell.labels import ACTS, EXPRESSED_EMOTIONS, MECHANISMS
 
-    names = {"/act": ACTS.labels, "/tone": TONES.labels, "/mechanisms": (*MECHANISMS.labels, "none")}
+    names = {
+        "/act": ACTS.labels,
+        "/express": EXPRESSED_EMOTIONS.labels,
+        "/mechanisms": (*MECHANISMS.labels, "none"),
+    }
     command, blank, rest = line.partition(" ")
     if blank:
         return [name for name in names.get(command, ()) if name.startswith(rest)]
@@ -84,7 +88,12 @@ def completions(line: str) -> list[str]:
 def describe_plan(plan: "Factors") -> str:
     """A plan as text, such as `sad · exploration · questioning · caring`."""
     mechanisms = " and ".join(plan.mechanisms) if plan.mechanisms else None
-    parts = (plan.emotion, "no mechanism" if plan.mechanisms == () else mechanisms, plan.act, plan.tone)
+    parts = (
+        plan.emotion,
+        "no mechanism" if plan.mechanisms == () else mechanisms,
+        plan.act,
+        plan.expressed_emotion,
+    )
     return " · ".join(part.replace("_", " ") for part in parts if part)
 
 
@@ -112,7 +121,7 @@ def _steer(conversation: Conversation, command: str, rest: str) -> None:
         conversation.target = None
         typer.echo("Replies are no longer steered.")
         return
-    field = command[1:]
+    field = {"/express": "expressed_emotion"}.get(command, command[1:])
     try:
         if conversation.listener.plan is None:
             typer.echo(

@@ -59,7 +59,7 @@ def measure(items: Iterable[Item]) -> Statistics:
             counts["words"] += len(turn.text.split())
             speakers.add(turn.speaker)
             if factors := turn.factors:
-                for kind in ("intent", "act", "tone", "strategy"):
+                for kind in ("intent", "act", "expressed_emotion", "strategy"):
                     label(kind, getattr(factors, kind))
                 label("mechanism", *(factors.mechanisms or ()))
     return Statistics(

@@ -18,7 +18,7 @@ from listenwell.evaluation.request import EvaluationRequest, result_of, run_shar
 from listenwell.evaluation.systems import GOLD, FactorModel
 from listenwell.files import written_whole
 from listenwell.generators.plans import plan_of
-from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, MECHANISMS
 from listenwell.metrics import rank_of_truth, recall_at, sign_test
 from listenwell.results.metric_registry import units
 from listenwell.results.store import Result, environment, read_result, task_folder
@@ -27,10 +27,10 @@ from listenwell.serialization import ALWAYS, Record
 TASK = "planning"
 PREDICTIONS = "planning.jsonl"
 """The file of a run's folder that holds the predictions."""
-LEVELS = ("emotion", "mechanisms", "act", "tone")
+LEVELS = ("emotion", "mechanisms", "act", "expressed_emotion")
 """The order in which a plan is decided; a generator need not have all of them."""
-SHORT = {"mechanisms": "CM", "act": "DA", "tone": "EM"}
-_LABELS = {"emotion": EMOTIONS, "act": ACTS, "tone": TONES}
+SHORT = {"mechanisms": "CM", "act": "DA", "expressed_emotion": "EM"}
+_LABELS = {"emotion": EMOTIONS, "act": ACTS, "expressed_emotion": EXPRESSED_EMOTIONS}
 RULE = "the likeliest label, of mechanisms yes from a probability of 0.5 on; ties count against us"
 
 
@@ -40,7 +40,7 @@ class FactorPrediction(Record):
 
     id: str
     ranks: tuple[tuple[str, int], ...]
-    """Of the true emotion, act and tone: 1 is the likeliest. Factors of other generators are left out."""
+    """Of the true factors but mechanisms: 1 is the likeliest. Factors of other generators are left out."""
     mechanisms: tuple[tuple[bool, bool], ...] = field(default=(), metadata=ALWAYS)
     """For ER, IP and EX whether the reply has it, and whether the generator predicts it."""
 
@@ -156,7 +156,7 @@ def measure_planning(
         measured |= _of_mechanisms(predictions)
     elif "act" in levels:
         measured["da_first"] = _hits(predictions, "act", 1)
-    for level, short in (("act", "da"), ("tone", "em")):
+    for level, short in (("act", "da"), ("expressed_emotion", "em")):
         if level not in levels:
             continue
         measured |= {f"{short}_hits_{k}": _hits(predictions, level, k) for k in (1, 3)}
@@ -195,7 +195,7 @@ def against(
     """The sign test of Table 4 in words: Hits@1 of Y against the other model's, where both predict X."""
     _check_same(predictions, others)
     tests = {}
-    for level in ("act", "tone"):
+    for level in ("act", "expressed_emotion"):
         ours, theirs = after_right(predictions, level, others), after_right(others, level, predictions)
         if not ours or not theirs or not (ours[0].has(level) and theirs[0].has(level)):
             continue
@@ -212,7 +212,7 @@ def planning_conditions(predictions: Sequence[FactorPrediction], other: str | No
     """How the metrics are defined, in words."""
     pairs = [
         f"{SHORT[level]} given that {SHORT[first]} was predicted"
-        for level in ("act", "tone")
+        for level in ("act", "expressed_emotion")
         if predictions[0].has(level) and (first := before(predictions[0], level))
     ]
     by = f"by this model and by {other}" if other else "by this model"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from listenwell.annotators.annotator import Annotator
 
 TASK = "realization"
-_FACTORS = {"cm_realized": "mechanisms", "da_realized": "act", "em_realized": "tone"}
+_FACTORS = {"cm_realized": "mechanisms", "da_realized": "act", "em_realized": "expressed_emotion"}
 RULE = (
     "share of replies in which our annotators read the factor they were planned with; CM: all three "
     "mechanisms alike"
@@ -181,7 +181,7 @@ def annotate_replies(
 ) -> list[Factors]:
     """The factors of each reply, given the turn it answers; labels that the context has are not used.
 
-    Only the mechanisms depend on that turn (EPITOME's pairs); act and tone from the reply alone. Normalized
+    Only the mechanisms depend on that turn (EPITOME's pairs); act and emotion do not. Normalized
     (`metrics.normalized`), tokenized files in lower case are treated as ordinary text is.
     """
     check_pairs(contexts, replies, "contexts and replies")

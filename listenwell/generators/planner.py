@@ -11,7 +11,7 @@ import numpy as np
 
 from listenwell.dialogue import Factors, Scored
 from listenwell.generators.plans import CHOICES, LEVELS, SETS, PlanTokens
-from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES, contradicts
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, MECHANISMS, contradicts
 from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
@@ -161,13 +161,13 @@ class Planner:
         tables: list[Table] = [{} for _ in targets]
         rows = dict[tuple[int, object, object], int]()
         for number, ((index, act), probabilities) in enumerate(
-            zip(kept, self._next(state, "tone"), strict=True)
+            zip(kept, self._next(state, "expressed_emotion"), strict=True)
         ):
             row, chosen = sets[index]
             rows[row, SETS[chosen], ACTS[act]] = number
-            for tone in _allowed("tone", targets[row]):
-                likely = float(np.log(second[index, act] * probabilities[tone] + 1e-30))
-                tables[row][SETS[chosen], ACTS[act], TONES[tone]] = likely
+            for expressed_emotion in _allowed("expressed_emotion", targets[row]):
+                likely = float(np.log(second[index, act] * probabilities[expressed_emotion] + 1e-30))
+                tables[row][SETS[chosen], ACTS[act], EXPRESSED_EMOTIONS[expressed_emotion]] = likely
         return tables, state, rows
 
     def _next(self, state: State, level: str) -> np.ndarray:
@@ -190,8 +190,8 @@ def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
         how.mechanism_bias * len(mechanisms)
         + how.interpretation_bias * (INTERPRETATION in mechanisms)
         - how.others_penalty * (act == OTHERS)
-        - how.opposite_penalty * contradicts(tone, emotion)
-        for mechanisms, act, tone in plans
+        - how.opposite_penalty * contradicts(expressed_emotion, emotion)
+        for mechanisms, act, expressed_emotion in plans
     ]
     scores = (np.array([table[plan] for plan in plans]) + biases) / how.temperature
     # The k largest of scores with Gumbel noise are a draw without replacement (Kool et al. 2019).

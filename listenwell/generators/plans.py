@@ -2,7 +2,7 @@
 
 CoMAE's chain P(CM|x) P(DA|x,CM) P(EM|x,CM,DA) P(y|x,CM,DA,EM) (Eq. 1), with the user's emotion before it, is
 ordinary next-token prediction once every factor is a token: emotion, mechanisms (one token for each of the 8
-sets of ER, IP, EX), act, tone, in this order.
+sets of ER, IP, EX), act, expressed emotion, in this order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,10 +11,17 @@ from itertools import product
 
 from listenwell.dialogue import Example, Factors
 from listenwell.errors import InputError
-from listenwell.labels import ACTS, EMOTIONS, MECHANISM_ABBREVIATIONS, MECHANISMS, TONES, mechanism
+from listenwell.labels import (
+    ACTS,
+    EMOTIONS,
+    EXPRESSED_EMOTIONS,
+    MECHANISM_ABBREVIATIONS,
+    MECHANISMS,
+    mechanism,
+)
 from listenwell.runtime.text import Vocabulary
 
-LEVELS = ("emotion", "mechanisms", "act", "tone")
+LEVELS = ("emotion", "mechanisms", "act", "expressed_emotion")
 """The order in which a plan is decided."""
 SETS: tuple[tuple[str, ...], ...] = tuple(
     tuple(name for name, is_used in zip(MECHANISMS, used, strict=True) if is_used)
@@ -28,7 +35,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
     "emotion": EMOTIONS.labels,
     "mechanisms": SETS,
     "act": ACTS.labels,
-    "tone": TONES.labels,
+    "expressed_emotion": EXPRESSED_EMOTIONS.labels,
 }
 """The values of each level."""
 
@@ -37,7 +44,9 @@ def token_name(level: str, value: object) -> str:
     """The token of a value, such as `<|act:questioning|>` or `<|mechanisms:ER+EX|>`."""
     if level == "mechanisms" and isinstance(value, tuple):
         value = "+".join(_SHORT[name] for name in value) or "none"
-    return f"<|{level}:{value}|>"
+    # The vocabularies of trained generators have this name.
+    name = "tone" if level == "expressed_emotion" else level
+    return f"<|{name}:{value}|>"
 
 
 def token_words(level: str, value: object) -> str:
@@ -94,7 +103,7 @@ def plan_of(example: Example) -> Factors | None:
         emotion=example.context.emotion or read.emotion,
         mechanisms=read.mechanisms,
         act=read.act,
-        tone=read.tone,
+        expressed_emotion=read.expressed_emotion,
     )
     return plan if is_whole(plan) else None
 
@@ -108,7 +117,7 @@ def wanted(
     emotion: str | None = None,
     mechanisms: Sequence[str] | None = None,
     act: str | None = None,
-    tone: str | None = None,
+    expressed_emotion: str | None = None,
 ) -> Factors:
     """A target from a user's own spelling of the labels; an unknown label is an error with the valid ones.
 
@@ -116,7 +125,7 @@ def wanted(
         emotion: what the other person feels.
         mechanisms: which of ER, IP, EX it uses, by name or abbreviation, and no other; ("none",) for none.
         act: what the reply does.
-        tone: the emotion it expresses.
+        expressed_emotion: of the reply.
     """
     chosen: tuple[str, ...] | None = None
     if mechanisms is not None:
@@ -131,7 +140,9 @@ def wanted(
         emotion=EMOTIONS.match(emotion) if emotion is not None else None,
         mechanisms=chosen,
         act=ACTS.match(act) if act is not None else None,
-        tone=TONES.match(tone) if tone is not None else None,
+        expressed_emotion=EXPRESSED_EMOTIONS.match(expressed_emotion)
+        if expressed_emotion is not None
+        else None,
     )
 
 
@@ -142,7 +153,7 @@ def known_plans(examples: Sequence[Example]) -> Iterator[tuple[Example, Factors]
     if missing:
         from listenwell.annotators.annotator import Annotator
 
-        heads = ("emotion", "act", "tone", "emotional_reaction", "interpretation", "exploration")
+        heads = ("emotion", "act", "expressed_emotion", "emotional_reaction", "interpretation", "exploration")
         whole = (
             replace(examples[index].context, turns=(*examples[index].context.turns, examples[index].reply))
             for index in missing

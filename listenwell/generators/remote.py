@@ -200,8 +200,8 @@ def instruction(plan: Factors) -> str:
         parts.append(f"In your reply, {'; '.join(MECHANISMS[name] for name in plan.mechanisms)}.")
     if plan.act:
         parts.append(f"Above all, {ACTS[plan.act]}.")
-    if plan.tone and plan.tone != "neutral":
-        parts.append(f"Let {plan.tone} be heard in it.")
+    if plan.expressed_emotion and plan.expressed_emotion != "neutral":
+        parts.append(f"Let {plan.expressed_emotion} be heard in it.")
     return " ".join(parts)
 
 

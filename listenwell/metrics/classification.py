@@ -97,7 +97,7 @@ def realization(planned: Sequence[str | Collection[str]], shown: Sequence[str | 
     """The share of replies, in percent, that show the factor they were planned with (CoMAE §6.5, Table 5).
 
     Args:
-        planned: the factor each reply was generated under: an act, a tone, or the set of mechanisms.
+        planned: the factor each reply was generated under: act, expressed emotion or set of mechanisms.
         shown: what a classifier identifies in the reply. Sets are equal in any order, and as a whole: one
             mechanism too many or too few is a miss.
     """

@@ -79,7 +79,7 @@ class MismatchedReplies:
                 self._groups.setdefault(key, []).append(index)
 
     def find(self, index: int, seed: int) -> str | None:
-        """Another conversation's reply with these mechanisms, act and tone, if possible to the same emotion.
+        """Another conversation's reply with the same factors, if possible to the same emotion.
 
         None where there is no such reply.
         """
@@ -223,7 +223,7 @@ def pair_of(
 
 def _group_keys(plan: Factors) -> tuple[tuple[object, ...], ...]:
     """The groups a reply belongs to, the closest one first."""
-    alike = (plan.mechanisms, plan.act, plan.tone)
+    alike = (plan.mechanisms, plan.act, plan.expressed_emotion)
     return (plan.emotion, *alike), alike
 
 

@@ -18,8 +18,6 @@ from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
 from listenwell.runtime.text import Vocabulary
 from listenwell.serialization import build, dumps
 
-OLD_PREFIXES = {"body.": "backbone."}
-"""Of weights in checkpoints of earlier releases."""
 KERNELS = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 """Without cuDNN's attention, which makes a plan for every new length of a batch."""
 
@@ -110,7 +108,7 @@ def load_ranker(folder: Path, weights: Path | None = None) -> tuple[RankingModel
     saved = open_checkpoint(folder, KIND)
     config = build(RankerConfig, saved.config())
     ranker, base = make_ranker(config, weights)
-    load_weights(ranker, adapted(ranker), saved, OLD_PREFIXES)
+    load_weights(ranker, adapted(ranker), saved)
     return ranker.eval(), Inputs(Vocabulary.from_folder(base), config)
 
 

@@ -66,13 +66,18 @@ def mean_probability(plan: Factors, prediction: Probabilities) -> float | None:
     yes (CoMAE §4.2). The user's emotion is no part of what a reply does.
     """
     mechanisms = _mechanisms(plan, prediction)
-    parts = [*([sum(mechanisms) / len(mechanisms)] if mechanisms else []), *_act_and_tone(plan, prediction)]
+    parts = [
+        *([sum(mechanisms) / len(mechanisms)] if mechanisms else []),
+        *_act_and_expressed_emotion(plan, prediction),
+    ]
     return sum(parts) / len(parts) if parts else None
 
 
 def least_probability(target: Factors, prediction: Probabilities) -> float | None:
     """The least probability of a target's parts, each mechanism being one of them."""
-    return min([*_mechanisms(target, prediction), *_act_and_tone(target, prediction)], default=None)
+    return min(
+        [*_mechanisms(target, prediction), *_act_and_expressed_emotion(target, prediction)], default=None
+    )
 
 
 def _mechanisms(plan: Factors, prediction: Probabilities) -> list[float]:
@@ -83,7 +88,7 @@ def _mechanisms(plan: Factors, prediction: Probabilities) -> list[float]:
     return [1 - value if name in plan.mechanisms else value for name, value in absent.items()]
 
 
-def _act_and_tone(plan: Factors, prediction: Probabilities) -> list[float]:
+def _act_and_expressed_emotion(plan: Factors, prediction: Probabilities) -> list[float]:
     """The probabilities of the planned act and expressed emotion, as far as they were predicted."""
-    planned = (("act", plan.act), ("tone", plan.tone))
+    planned = (("act", plan.act), ("expressed_emotion", plan.expressed_emotion))
     return [prediction[head].get(label, 0.0) for head, label in planned if label and head in prediction]

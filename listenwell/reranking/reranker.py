@@ -168,7 +168,7 @@ def _total(features: Features, config: RerankerConfig, count: int) -> np.ndarray
 def _steers(target: Factors | None) -> bool:
     """Whether a target says what the reply should do; the user's emotion alone does not."""
     return target is not None and any(
-        part is not None for part in (target.mechanisms, target.act, target.tone)
+        part is not None for part in (target.mechanisms, target.act, target.expressed_emotion)
     )
 
 

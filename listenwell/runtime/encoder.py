@@ -1,16 +1,14 @@
 """Encoders and what is trained on top of them: load the base, write adapters and heads, read them back."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import torch
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import CheckpointError, WeightsError
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, current_names
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.weights import find_weights
 
@@ -66,12 +64,8 @@ def load_weights(
     model: torch.nn.Module,
     encoder: Any,  # noqa: ANN401
     saved: Checkpoint,
-    old_prefixes: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Load a checkpoint's weights; an adapter is merged into the encoder, which has none itself.
-
-    `old_prefixes` maps prefixes of weights' names in earlier releases to those of today.
-    """
+    """Load a checkpoint's weights; an adapter is merged into the encoder, which has none itself."""
     from safetensors.torch import load_file
 
     if WHOLE in saved.sums:
@@ -79,11 +73,7 @@ def load_weights(
     else:
         merge_lora(encoder, saved.path(ADAPTER_CONFIG), saved.path(ADAPTER))
         weights, expected = _wholes(load_file(saved.path(HEAD_FILE))), own_weights(model, encoder)
-    for old, new in old_prefixes.items():
-        weights = {
-            f"{new}{name.removeprefix(old)}" if name.startswith(old) else name: value
-            for name, value in weights.items()
-        }
+    weights = current_names(weights)
     shapes, expected_shapes = (
         {name: value.shape for name, value in tensors.items()} for tensors in (weights, expected)
     )

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from listenwell.dialogue import Dialogue
-from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, MECHANISMS
 from listenwell.serving import schemas
 from listenwell.serving.api_errors import Json, api_error_of
 from listenwell.serving.models import Models
@@ -128,7 +128,7 @@ def _about(settings: Settings, models: Models) -> dict[str, Any]:
             "emotion": list(EMOTIONS),
             "mechanisms": list(MECHANISMS),
             "act": list(ACTS),
-            "tone": list(TONES),
+            "expressed_emotion": list(EXPRESSED_EMOTIONS),
         },
         "limits": {
             "text": schemas.MOST_CHARACTERS,

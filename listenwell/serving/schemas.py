@@ -6,7 +6,7 @@ from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field,
 
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Persona, Turn
 from listenwell.generators.plans import wanted
-from listenwell.labels import ACTS, EMOTIONS, MECHANISMS, TONES
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, MECHANISMS
 
 MOST_CHARACTERS = 20_000
 """Characters of one turn; the listener would truncate a longer one."""
@@ -81,11 +81,15 @@ class Target(In):
     act: Label | None = Field(
         None, description=f"The dialogue act: {', '.join(ACTS)}.", examples=["questioning"]
     )
-    tone: Label | None = Field(None, description=f"The expressed emotion: {', '.join(TONES)}.")
+    expressed_emotion: Label | None = Field(
+        None,
+        validation_alias=AliasChoices("expressed_emotion", "tone"),
+        description=f"The expressed emotion: {', '.join(EXPRESSED_EMOTIONS)}.",
+    )
 
     def factors(self) -> Factors | None:
         """The factors; None if there are none. An unknown label is an error that names similar ones."""
-        factors = wanted(self.emotion, self.mechanisms, self.act, self.tone)
+        factors = wanted(self.emotion, self.mechanisms, self.act, self.expressed_emotion)
         return None if factors == Factors() else factors
 
 
@@ -187,7 +191,7 @@ class PlanOut(BaseModel):
     emotion: str | None = None
     mechanisms: list[str] | None = None
     act: str | None = None
-    tone: str | None = None
+    expressed_emotion: str | None = None
 
 
 class CandidateOut(BaseModel):

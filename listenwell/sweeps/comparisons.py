@@ -122,14 +122,16 @@ def _row(run: SweepRun, member: str, beside: SweepRun, other: str) -> Result:
 
 
 def read_ranks(file: Path) -> list[FactorPrediction]:
-    """A run's ranks: columns ER, IP, EX, act and tone; 1 is the likeliest, 0 is of a factor it lacks."""
+    """A run's ranks: columns ER, IP, EX, act and emotion; 1 is the likeliest, 0 marks a factor it lacks."""
     try:
         ranks = np.load(file, allow_pickle=False)
     except (OSError, ValueError, EOFError):
         raise InputError(f"{file} holds no ranks.", "Train the run again.") from None
     predictions = []
     for index, row in enumerate(ranks.tolist()):
-        named = tuple((level, row[column]) for level, column in (("act", 3), ("tone", 4)) if row[column])
+        named = tuple(
+            (level, row[column]) for level, column in (("act", 3), ("expressed_emotion", 4)) if row[column]
+        )
         # Whether a mechanism was there is not kept: only whether the model was right about it.
         pairs = tuple((True, rank == 1) for rank in row[:3]) if row[0] else ()
         predictions.append(FactorPrediction(str(index), named, pairs))

@@ -1,6 +1,5 @@
 """LoRA adapters by peft: the same way for every model that is trained."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,8 @@ import torch
 
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import MissingExtraError, RecipeError
-from listenwell.rankers.model import OLD_PREFIXES
 from listenwell.runtime.encoder import has_adapter, merge_lora
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, current_names
 from listenwell.training.recipe import LoraRecipe
 
 
@@ -67,10 +65,8 @@ def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> Non
             load_lora(encoder, saved.path(ADAPTER))
         else:
             merge_lora(encoder, saved.path(ADAPTER_CONFIG), saved.path(ADAPTER))
-    for old, new in OLD_PREFIXES.items():  # of rankers
-        weights = {re.sub(f"^{re.escape(old)}", new, name): value for name, value in weights.items()}
     own = model.state_dict()
-    known = {name: value.float() for name, value in weights.items() if name in own}
+    known = {name: value.float() for name, value in current_names(weights).items() if name in own}
     model.load_state_dict(known, strict=False)
 
 

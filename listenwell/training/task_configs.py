@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from listenwell.errors import RecipeError
+from listenwell.labels import current_factor
 from listenwell.rankers.config import RankerConfig
 from listenwell.recipe import check_range
 from listenwell.serialization import also_read_as
@@ -50,6 +51,8 @@ class ClassifierRecipe:
     """(k, n): train without part k of n of the data, so that it can be labelled as a teacher."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "heads", tuple(map(current_factor, self.heads)))
+        object.__setattr__(self, "only", tuple(map(current_factor, self.only)))
         if not self.heads:
             raise RecipeError("classifier.heads is empty.", "Name at least one head.")
         check_range("classifier.limit", self.limit, 8, 100_000)

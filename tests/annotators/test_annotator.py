@@ -29,7 +29,10 @@ TALK = Dialogue(
         Turn("speaker", "I got promoted"),
     )
 )
-CONTEXT, UTTERANCE = ["emotion", "emotion_group", "response"], ["intent", "act", "tone", "goemotions"]
+CONTEXT, UTTERANCE = (
+    ["emotion", "emotion_group", "response"],
+    ["intent", "act", "expressed_emotion", "goemotions"],
+)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +73,7 @@ def test_every_reading_is_that_of_its_own_view(annotator, classifier):
         (3, "emotion"): said,
         (0, "response"): said[:1],
         (1, "act"): [(said[1][0], False)],  # an utterance alone is nobody's
-        (3, "tone"): [said[3]],
+        (3, "expressed_emotion"): [said[3]],
         (1, "exploration"): [(said[0][0], False), (said[1][0], True)],
     }
     for (place, head), view in views.items():
@@ -180,7 +183,7 @@ def test_no_more_than_a_window_is_read_ahead(annotator, monkeypatch):
 def test_factors_follow_from_the_readings(annotator):
     first, second, third, fourth = (turn for turn in annotator.annotate(TALK).turns)
     for turn in (first, second, third, fourth):
-        for head in ("act", "tone", "intent"):
+        for head in ("act", "expressed_emotion", "intent"):
             assert getattr(turn.factors, head) == turn.reading(head).scores[0].label
     assert first.factors.emotion is None  # of the listener's turns alone
     assert second.factors.emotion == third.factors.emotion == first.reading("emotion").scores[0].label
@@ -201,7 +204,7 @@ def test_what_is_known_is_kept_and_the_rest_is_filled(annotator):
     found = annotator.annotate(known)
     plain = annotator.annotate(replace(TALK, turns=TALK.turns[:2]))
     assert found.turns[1].factors == replace(
-        gold, tone=plain.turns[1].factors.tone, intent=plain.turns[1].factors.intent
+        gold, expressed_emotion=plain.turns[1].factors.expressed_emotion, intent=plain.turns[1].factors.intent
     )
     assert found.turns[1].readings == plain.turns[1].readings
     assert found.emotion == "guilty"
@@ -241,12 +244,13 @@ def test_what_cannot_be_spelled_is_read_all_the_same(annotator):
 
 def test_heads_are_chosen_and_stand_in_their_order(tiny_encoder, tmp_path):
     folder = keep_ear(
-        tiny_ear(tiny_encoder, ["tone", "exploration", "act", "emotion"]), tmp_path / "classifier"
+        tiny_ear(tiny_encoder, ["expressed_emotion", "exploration", "act", "emotion"]),
+        tmp_path / "classifier",
     )
-    assert Annotator.load(folder).heads == ("emotion", "act", "tone", "exploration")
-    chosen = Annotator.load(folder, heads=["tone", "act"])
-    assert chosen.heads == ("act", "tone")
-    assert [r.head for r in chosen.annotate(TALK).turns[3].readings] == ["act", "tone"]
+    assert Annotator.load(folder).heads == ("emotion", "act", "expressed_emotion", "exploration")
+    chosen = Annotator.load(folder, heads=["expressed_emotion", "act"])
+    assert chosen.heads == ("act", "expressed_emotion")
+    assert [r.head for r in chosen.annotate(TALK).turns[3].readings] == ["act", "expressed_emotion"]
     assert all(turn.factors.emotion is None for turn in chosen.annotate(TALK).turns)
     assert all(turn.readings == () for turn in Annotator.load(folder, heads=[]).annotate(TALK).turns)
     only = Annotator.load(folder, heads=["exploration"])
@@ -254,25 +258,37 @@ def test_heads_are_chosen_and_stand_in_their_order(tiny_encoder, tmp_path):
 
 
 def test_several_ears_in_one_folder_share_the_heads(tiny_encoder, tmp_path):
-    keep_ear(sure_ear(tiny_encoder, {"act": {"wishing": 5.0}, "tone": {"joy": 5.0}}), tmp_path / "both" / "a")
+    keep_ear(
+        sure_ear(tiny_encoder, {"act": {"wishing": 5.0}, "expressed_emotion": {"joy": 5.0}}),
+        tmp_path / "both" / "a",
+    )
     keep_ear(
         sure_ear(tiny_encoder, {"act": {"others": 5.0}, "emotion": {"sad": 5.0}}), tmp_path / "both" / "b"
     )
     both = Annotator.load(tmp_path / "both")
-    assert both.heads == ("emotion", "act", "tone")
+    assert both.heads == ("emotion", "act", "expressed_emotion")
     second = both.annotate(TALK).turns[1].factors
-    assert (second.emotion, second.act, second.tone) == ("sad", "wishing", "joy")  # the first that has a head
+    assert (second.emotion, second.act, second.expressed_emotion) == (
+        "sad",
+        "wishing",
+        "joy",
+    )  # the first that has a head
     assert both.understand(TALK)[0].label == "sad"
     one, other = Annotator.load(tmp_path / "both" / "a"), Annotator.load(tmp_path / "both" / "b")
     assert len({both.key, one.key, other.key}) == 3
 
 
 def test_the_key_names_weights_and_heads(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True), tmp_path / "one")
-    same = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True), tmp_path / "same")
-    other = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True, seed=2), tmp_path / "other")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act", "expressed_emotion"], lora=True), tmp_path / "one")
+    same = keep_ear(tiny_ear(tiny_encoder, ["act", "expressed_emotion"], lora=True), tmp_path / "same")
+    other = keep_ear(
+        tiny_ear(tiny_encoder, ["act", "expressed_emotion"], lora=True, seed=2), tmp_path / "other"
+    )
     key = Annotator.load(folder).key
-    assert len(key) == 64 and key == Annotator.load(same).key == Annotator.load(folder, ["tone", "act"]).key
+    assert (
+        len(key) == 64
+        and key == Annotator.load(same).key == Annotator.load(folder, ["expressed_emotion", "act"]).key
+    )
     assert key != Annotator.load(other).key
     assert key != Annotator.load(folder, ["act"]).key
     (tmp_path / "encoder").mkdir()
@@ -288,7 +304,7 @@ def test_a_runs_folder_is_read_by_its_best_checkpoint(tiny_encoder, tmp_path):
 
 
 def test_errors_say_what_to_do(tiny_encoder, tmp_path):
-    folder = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"]), tmp_path / "classifier")
+    folder = keep_ear(tiny_ear(tiny_encoder, ["act", "expressed_emotion"]), tmp_path / "classifier")
     with pytest.raises(UnknownNameError, match=r"no head named 'emotions'. Did you mean 'emotion'"):
         Annotator.load(folder, heads=["emotions"])
     with pytest.raises(UnknownNameError, match="no head named 'emotion'"):

@@ -13,7 +13,7 @@ def test_every_head_its_view_and_how_many_labels_it_gives():
         "response": (CONTEXT, 41),
         "intent": (UTTERANCE, 41),
         "act": (UTTERANCE, 9),
-        "tone": (UTTERANCE, 10),
+        "expressed_emotion": (UTTERANCE, 10),
         "goemotions": (UTTERANCE, 28),
         "emotional_reaction": (REPLY, 3),
         "interpretation": (REPLY, 3),

@@ -255,7 +255,7 @@ def test_the_heads_dropout_acts_in_training_only(tiny_encoder):
 
 
 def test_a_config_is_checked_and_goes_to_json_and_back():
-    config = ClassifierConfig(ENCODER, ("act", "tone"), "last", 100, True, (("act", 1.5),))
+    config = ClassifierConfig(ENCODER, ("act", "expressed_emotion"), "last", 100, True, (("act", 1.5),))
     assert ClassifierConfig.from_json(config.to_json()) == config
     with pytest.raises(UnknownNameError, match=r"no head named 'mood'.*emotion"):
         ClassifierConfig(ENCODER, ("mood",))
@@ -281,10 +281,12 @@ def test_checkpoints_that_cannot_be_used(tiny_encoder, tmp_path):
 
 
 def without_a_head(tiny_encoder, folder):
-    """A checkpoint whose config names a head that it has no weights for: tone."""
-    whole = keep_ear(tiny_ear(tiny_encoder, ["act", "tone"], lora=True), folder / "whole")
+    """A checkpoint whose config names a head that it has no weights for: expressed emotion."""
+    whole = keep_ear(tiny_ear(tiny_encoder, ["act", "expressed_emotion"], lora=True), folder / "whole")
     kept = {
-        name: value for name, value in load_file(whole / "heads.safetensors").items() if "tone" not in name
+        name: value
+        for name, value in load_file(whole / "heads.safetensors").items()
+        if "expressed_emotion" not in name
     }
     with checkpoint.writing(folder / "half", "classifier") as place:
         for name in ("adapter_config.json", "adapter_model.safetensors", "config.json"):
@@ -294,7 +296,7 @@ def without_a_head(tiny_encoder, folder):
 
 
 def test_a_head_without_weights_is_not_made_up(tiny_encoder, tmp_path):
-    with pytest.raises(CheckpointError, match=r"heads\.tone"):
+    with pytest.raises(CheckpointError, match=r"heads\.expressed_emotion"):
         load_classifier(without_a_head(tiny_encoder, tmp_path), tiny_encoder)
 
 

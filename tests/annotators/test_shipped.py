@@ -89,7 +89,7 @@ def test_joy_is_heard(annotator):
     assert len(found) == 5
     assert {score.label for score in found} & {"joyful", "excited", "proud"}
     assert found[0].label in GLAD
-    assert heard(annotator, "I finally got promoted today!", "tone")[0].label == "joy"
+    assert heard(annotator, "I finally got promoted today!", "expressed_emotion")[0].label == "joy"
 
 
 @pytest.mark.weights
@@ -97,7 +97,7 @@ def test_sadness_is_heard(annotator):
     found = heard(annotator, "My dog died last night.")
     assert found[0].label in SAD
     assert "sad" in {score.label for score in found} or "devastated" in {score.label for score in found}
-    assert heard(annotator, "My dog died last night.", "tone")[0].label == "sadness"
+    assert heard(annotator, "My dog died last night.", "expressed_emotion")[0].label == "sadness"
 
 
 @pytest.mark.weights
@@ -120,7 +120,9 @@ def test_what_a_reply_does_is_heard(annotator):
 def test_probabilities_add_up_and_heads_can_be_chosen(annotator):
     turn = annotator.annotate(Dialogue((Turn("speaker", "Thank you so much!"),)), top=99).turns[0]
     single = [r for r in turn.readings if r.head not in HEADS or not HEADS[r.head].several]
-    assert {"emotion", "emotion_group", "intent", "act", "tone"} <= {reading.head for reading in single}
+    assert {"emotion", "emotion_group", "intent", "act", "expressed_emotion"} <= {
+        reading.head for reading in single
+    }
     for reading in single:
         assert sum(score.probability for score in reading.scores) == pytest.approx(1, abs=0.01)
     assert turn.reading("goemotions").scores[0].label == "gratitude"

@@ -66,17 +66,17 @@ def test_an_act_that_is_none_of_the_eight_is_others():
     assert (len(found), found.count("others"), found.count("wishing")) == (16, 7, 2)
 
 
-def test_comments_have_a_tone_only_where_all_labels_share_one():
+def test_comments_have_a_expressed_emotion_only_where_all_labels_share_one():
     assert said("comments", "goemotions") == [
         ("The kettle sings, so it is tea time.", "joy"),
         ("Thanks, you scared me half to death!", "fear|gratitude"),
         ('"Fine" she said, and it was not fine.', "disapproval"),
         ('"never" he said, "ever"', "annoyance"),
     ]
-    assert [label for _, label in said("comments", "tone")] == ["joy", "-", "anger", "anger"]
-    # Curiosity and surprise are two labels of one tone.
+    assert [label for _, label in said("comments", "expressed_emotion")] == ["joy", "-", "anger", "anger"]
+    # Curiosity and surprise are two labels of one expressed emotion.
     assert said("comments", "goemotions", "test")[1][1] == "curiosity|surprise"
-    assert said("comments", "tone", "test")[1][1] == "surprise"
+    assert said("comments", "expressed_emotion", "test")[1][1] == "surprise"
 
 
 def test_replies_have_levels_and_the_letters_that_show_them():

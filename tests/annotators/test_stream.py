@@ -260,9 +260,12 @@ def test_every_setting_is_compared(tmp_path, name):
 def test_known_factors_of_the_input_are_compared_too(tmp_path):
     out = tmp_path / "out.jsonl"
 
-    def told(act, tone=None):
+    def told(act, expressed_emotion=None):
         return [
-            replace(one, turns=(replace(one.turns[0], factors=Factors(act=act, tone=tone)),))
+            replace(
+                one,
+                turns=(replace(one.turns[0], factors=Factors(act=act, expressed_emotion=expressed_emotion)),),
+            )
             for one in NUMBERS
         ]
 

@@ -34,9 +34,9 @@ def test_levels_worked_by_hand(no, weak, strong, level):
 
 
 def test_a_turn_gets_what_was_read_from_it():
-    readings = (read("intent", "lonely"), read("act", "questioning"), read("tone", "fear"))
+    readings = (read("intent", "lonely"), read("act", "questioning"), read("expressed_emotion", "fear"))
     assert filled(Turn("speaker", "a", readings=readings)) == [
-        Factors(act="questioning", tone="fear", intent="lonely")
+        Factors(act="questioning", expressed_emotion="fear", intent="lonely")
     ]
 
 
@@ -84,7 +84,7 @@ def test_what_is_known_stays():
     readings = (
         read("intent", "lonely"),
         read("act", "questioning"),
-        read("tone", "fear"),
+        read("expressed_emotion", "fear"),
         *(levels(name, 0.0, 0.0, 1.0) for name in ("emotional_reaction", "interpretation", "exploration")),
     )
     gold = Factors("guilty", (), "wishing", "joy", "wishing", "questions")
@@ -94,7 +94,7 @@ def test_what_is_known_stays():
     ) == [None, gold]
     (half,) = filled(Turn("speaker", "a", Factors(act="wishing", strategy="questions"), readings=readings))
     assert half == Factors(
-        act="wishing", tone="fear", intent="lonely", strategy="questions", levels=(2, 2, 2)
+        act="wishing", expressed_emotion="fear", intent="lonely", strategy="questions", levels=(2, 2, 2)
     )
     (known,) = filled(Turn("speaker", "a", Factors(levels=(0, 1, 0)), readings=readings))
     assert (known.levels, known.mechanisms) == ((0, 1, 0), ("interpretation",))

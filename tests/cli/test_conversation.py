@@ -30,7 +30,9 @@ class Parrot:
         if on_text:
             on_text(said)
         other = Candidate("Or else.", Factors(act="wishing", mechanisms=()))
-        plan = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", tone="caring")
+        plan = Factors(
+            emotion="sad", mechanisms=("exploration",), act="questioning", expressed_emotion="caring"
+        )
         return Reply(said, "parrot", seed or 0, (Scored("sad", 0.8),), plan, (Candidate(said, plan), other))
 
 
@@ -77,7 +79,7 @@ def test_steering_holds_until_it_is_freed(conversation, capsys):
     run_command(conversation, "/act", "")
     conversation.say("hello", stream=False)
     assert conversation.listener.asked[-1][3] == Factors(mechanisms=("exploration",))
-    run_command(conversation, "/tone", "cosy")
+    run_command(conversation, "/express", "cosy")
     assert "cosy" in capsys.readouterr().out and conversation.target == Factors(mechanisms=("exploration",))
     run_command(conversation, "/free", "")
     assert conversation.target is None
@@ -128,7 +130,7 @@ def test_lines_are_completed():
     assert completions("/pe") == ["/persona"]
     assert completions("/act que") == ["questioning"]
     assert completions("/mechanisms n") == ["none"]
-    assert completions("/tone ") and completions("hello") == [] and completions("") == []
+    assert completions("/express ") and completions("hello") == [] and completions("") == []
 
 
 def test_plans_describe_plan():

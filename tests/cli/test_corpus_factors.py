@@ -21,7 +21,7 @@ class FakeAnnotator:
     """Questions explore and surprise, all else is an emotional reaction; counts what it is given."""
 
     key = "k" * 64
-    heads = ("act", "tone")
+    heads = ("act", "expressed_emotion")
     seen: list[str]
 
     @classmethod
@@ -40,8 +40,10 @@ class FakeAnnotator:
         levels = (0, 0, 2) if asks else (1, 0, 0)
         if turn.factors is not None and turn.factors.levels is not None:
             levels = turn.factors.levels
-        act, tone = ("questioning", "surprise") if asks else ("wishing", "caring")
-        return replace(turn, factors=Factors(levels=levels, act=act, tone=tone, intent=act))
+        act, expressed_emotion = ("questioning", "surprise") if asks else ("wishing", "caring")
+        return replace(
+            turn, factors=Factors(levels=levels, act=act, expressed_emotion=expressed_emotion, intent=act)
+        )
 
 
 @pytest.fixture
@@ -206,7 +208,7 @@ def test_a_corpus_with_factors_of_its_own_needs_no_annotator(call, undrawn, tmp_
 
 
 def test_half_annotated_corpora_are_annotated(call, undrawn):
-    data = json.loads(call("epitome", "--json").stdout)  # has levels, but neither acts nor tones
+    data = json.loads(call("epitome", "--json").stdout)  # has levels, but neither acts nor expressed emotions
     assert FakeAnnotator.seen and data["annotator"]
     gold = [turn.factors for split in ("train", "valid", "test") for one in dialogues("epitome", split)
             for _, turn in replies(one)]  # fmt: skip

@@ -18,7 +18,10 @@ def test_dialogues_and_texts_come_out_as_written():
                     "listener",
                     "Since when?",
                     Factors(
-                        mechanisms=("exploration",), act="questioning", tone="surprise", levels=(0, 0, 2)
+                        mechanisms=("exploration",),
+                        act="questioning",
+                        expressed_emotion="surprise",
+                        levels=(0, 0, 2),
                     ),
                     (("draft", "1"),),
                 ),

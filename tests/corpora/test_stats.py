@@ -7,10 +7,16 @@ DIALOGUES = [
     Dialogue(
         (
             Turn("speaker", "My cat ran off."),
-            Turn("listener", "Oh no!  When?", Factors(levels=(1, 0, 2), act="questioning", tone="surprise")),
+            Turn(
+                "listener",
+                "Oh no!  When?",
+                Factors(levels=(1, 0, 2), act="questioning", expressed_emotion="surprise"),
+            ),
             Turn("speaker", "Yesterday."),
             Turn(
-                "listener", "I hope\nit comes back.", Factors(levels=(2, 0, 0), act="wishing", tone="caring")
+                "listener",
+                "I hope\nit comes back.",
+                Factors(levels=(2, 0, 0), act="wishing", expressed_emotion="caring"),
             ),
         ),
         emotion="sad",
@@ -42,7 +48,7 @@ def test_dialogues_measured_by_hand():
         labels=(
             ("emotion", (("sad", 2), ("lonely", 1))),
             ("act", (("questioning", 1), ("wishing", 1))),
-            ("tone", (("surprise", 1), ("caring", 1))),
+            ("expressed_emotion", (("surprise", 1), ("caring", 1))),
             ("mechanism", (("emotional_reaction", 2), ("exploration", 1))),
             ("intent", (("neutral", 2), ("wishing", 1))),
             ("strategy", (("other", 1),)),

@@ -8,11 +8,11 @@ import numpy as np
 from listenwell.dialogue import Candidate, Factors, Turn
 from listenwell.evaluation.systems import System
 from listenwell.generators.base import Generator
-from listenwell.labels import ACTS, EMOTIONS, TONES
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS
 from listenwell.metrics import Perplexity
 from listenwell.pipeline import GeneratorOutput, Plan
 
-PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", tone="caring")
+PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", expressed_emotion="caring")
 """What every human reply of the annotated sample does."""
 
 
@@ -38,7 +38,7 @@ class FakeGenerator(Generator, Plan):
             "emotion": one_hot(EMOTIONS, "lonely", "sad"),
             "mechanisms": np.array([0.2, 0.4, 0.9]),
             "act": one_hot(ACTS, "sympathizing", "questioning"),
-            "tone": one_hot(TONES, "caring"),
+            "expressed_emotion": one_hot(EXPRESSED_EMOTIONS, "caring"),
         }
         return {level: row for level, row in probabilities.items() if getattr(given, level) is None}
 
@@ -78,7 +78,9 @@ class FakeAnnotator:
         for dialogue in dialogues:
             *before, last = dialogue.turns
             self.seen.append(tuple(turn.text for turn in dialogue.turns))
-            label = self.table.get(last.text, Factors(levels=(0, 0, 0), act="others", tone="neutral"))
+            label = self.table.get(
+                last.text, Factors(levels=(0, 0, 0), act="others", expressed_emotion="neutral")
+            )
             yield replace(dialogue, turns=(*before, Turn(last.speaker, last.text, label)))
 
 

@@ -20,9 +20,9 @@ from tests.evaluation.fake_generator import PLAN, FakeGenerator
 YES, NO = True, False
 
 
-def told(name, mechanisms, act, tone=None):
-    """What was predicted: pairs (true, said) of the three mechanisms, ranks of act and tone."""
-    ranks = {"act": act} | ({"tone": tone} if tone else {})
+def told(name, mechanisms, act, expressed_emotion=None):
+    """What was predicted: pairs (true, said) of the three mechanisms, ranks of act and expressed emotion."""
+    ranks = {"act": act} | ({"expressed_emotion": expressed_emotion} if expressed_emotion else {})
     return FactorPrediction(name, tuple(ranks.items()), mechanisms)
 
 
@@ -41,7 +41,7 @@ def test_the_next_factor_where_the_one_before_it_was_predicted():
     assert measured["cm_exact"] == measured["da_share"] == 75
     assert measured["da_hits_1_after"] == pytest.approx(100 / 3)
     assert measured["da_hits_3_after"] == pytest.approx(200 / 3)
-    # The act is right of a and d: the tone is first in one, in neither beyond three but d.
+    # The act is right of a and d: the expressed emotion is first in one, in neither beyond three but d.
     assert measured["em_share"] == 50
     assert measured["em_hits_1_after"] == measured["em_hits_3_after"] == 50
 
@@ -77,9 +77,9 @@ def test_models_on_other_replies_cannot_be_paired():
 
 
 def test_what_stands_before_a_factor_depends_on_what_the_generator_has():
-    assert (before(FOUR[0], "act"), before(FOUR[0], "tone")) == ("mechanisms", "act")
-    only = FactorPrediction("a", (("tone", 1),), RIGHT)
-    assert before(only, "tone") == "mechanisms"
+    assert (before(FOUR[0], "act"), before(FOUR[0], "expressed_emotion")) == ("mechanisms", "act")
+    only = FactorPrediction("a", (("expressed_emotion", 1),), RIGHT)
+    assert before(only, "expressed_emotion") == "mechanisms"
     alone = FactorPrediction("a", (("act", 1),))
     assert before(alone, "act") is None and after_right([alone], "act") is None
     assert measure_planning([alone]) == {"da_first": 100, "da_hits_1": 100, "da_hits_3": 100}
@@ -106,7 +106,7 @@ def test_a_generator_is_asked_for_each_factor_given_the_true_ones_before():
         Factors(emotion="sad", mechanisms=("exploration",), act="questioning"),
         PLAN,
     ]
-    assert dict(measured.ranks) == {"emotion": 2, "act": 2, "tone": 1}
+    assert dict(measured.ranks) == {"emotion": 2, "act": 2, "expressed_emotion": 1}
     assert measured.mechanisms == ((NO, NO), (NO, NO), (YES, YES))
     assert measure_planning([measured])["emotion_hits_1"] == 0
     assert measure_planning([measured])["emotion_hits_5"] == 100
@@ -136,7 +136,7 @@ def test_predictions_goes_to_a_file_and_back(tmp_path):
     file = tmp_path / "planning.jsonl"
     write_predictions(FOUR, file)
     assert read_predictions(file) == FOUR
-    assert json.loads(file.read_text().splitlines()[0])["ranks"] == {"act": 1, "tone": 1}
+    assert json.loads(file.read_text().splitlines()[0])["ranks"] == {"act": 1, "expressed_emotion": 1}
     file.write_text("{}\n")
     with pytest.raises(InputError, match="holds no plans"):
         read_predictions(file)

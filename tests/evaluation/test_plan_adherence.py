@@ -8,8 +8,8 @@ from tests.evaluation.fake_generator import FakeAnnotator
 ER, EX = "emotional_reaction", "exploration"
 
 
-def factors(mechanisms, act, tone):
-    return Factors(mechanisms=mechanisms, act=act, tone=tone)
+def factors(mechanisms, act, expressed_emotion):
+    return Factors(mechanisms=mechanisms, act=act, expressed_emotion=expressed_emotion)
 
 
 PLANS = [

@@ -290,7 +290,7 @@ def test_plan_adherence_is_measured_from_the_replies_of_a_run(fake_request, read
     file = generate(fake_request)
     outputs = load_run(file, reader)
     first = outputs.replies[0]
-    result = score_plan_adherence(outputs, FakeAnnotator({first: replace(PLAN, tone="joy")}))
+    result = score_plan_adherence(outputs, FakeAnnotator({first: replace(PLAN, expressed_emotion="joy")}))
     share = 100 / count(reader)
     assert (result.task, result.system) == ("realization", "fake, gold factors")
     assert result.metric("cm_realized") == result.metric("da_realized") == pytest.approx(share, abs=1e-5)
@@ -371,7 +371,7 @@ def test_the_planned_generator_itself(split, reader, tiny_generator, tmp_path):
     assert outputs.conditions["switched off"] == "understand, rerank"
 
 
-@pytest.mark.parametrize("factors", [("mechanisms", "act"), ("act", "tone"), ()])
+@pytest.mark.parametrize("factors", [("mechanisms", "act"), ("act", "expressed_emotion"), ()])
 def test_comae_itself(fake_request, reader, tiny_llama, monkeypatch, factors):
     model, inputs = tiny_comae(tiny_llama, factors=factors)
     generator = Comae(ComaeSettings(annotate=False), ComaeRuntime(model, inputs.vocabulary))
@@ -386,7 +386,7 @@ def test_comae_itself(fake_request, reader, tiny_llama, monkeypatch, factors):
     assert all(getattr(plan, name) == getattr(PLAN, name) for plan in gold.plans for name in factors)
     assert "batches" in gold.conditions
     figures = dict(evaluate_factor_prediction(row).metrics)
-    second = {"act": "da", "tone": "em"}[factors[-1]]
+    second = {"act": "da", "expressed_emotion": "em"}[factors[-1]]
     assert {f"{second}_share", f"{second}_hits_1", f"{second}_hits_3"} <= set(figures)
     assert ("cm_exact" in figures, "da_first" in figures) == (factors[0] == "mechanisms", factors[0] == "act")
     assert evaluate_perplexity(row).metric("perplexity_by_token") > 1

@@ -87,14 +87,14 @@ def test_acts_worked_by_hand(classifier):
 def test_acts_by_hand_are_asked_of_the_test_split_alone():
     assert Scope("test").questions(["act"])[-1] == BY_HAND
     assert BY_HAND not in Scope("valid").questions(["act"])
-    assert BY_HAND not in Scope("test").questions(["tone", "emotion"])
+    assert BY_HAND not in Scope("test").questions(["expressed_emotion", "emotion"])
 
 
 def test_emotions_and_sets_of_labels_worked_by_hand(classifier):
     # Test: one situation and one context, annoyed; two comments, neutral, and curiosity with surprise.
     scores = {
         "emotion": {"angry": 2.0, "annoyed": 1.0},
-        "tone": {"surprise": 1.0},
+        "expressed_emotion": {"surprise": 1.0},
         "goemotions": {"neutral": 3.0}
         | {name: -5.0 for name in HEADS["goemotions"].labels if name != "neutral"},
     }
@@ -164,7 +164,9 @@ def test_a_fitted_temperature_is_used_and_what_it_mends_is_told(classifier):
 
 
 def test_a_limit_draws_a_sample_of_each_source(classifier):
-    folder = classifier("a", {"act": {"acknowledging": 1.0}, "tone": {}, "response": {}, "emotion": {}})
+    folder = classifier(
+        "a", {"act": {"acknowledging": 1.0}, "expressed_emotion": {}, "response": {}, "emotion": {}}
+    )
     results = measured([folder], limit=2)
     assert {result.count for result in results.values()} == {1, 2}
     conditions = dict(results["dialogue act"].conditions)
@@ -185,7 +187,9 @@ def test_every_question_of_every_head_is_asked(classifier):
 def test_classifiers_of_other_recipes_are_no_seeds_of_each_other(classifier):
     with pytest.raises(InputError, match=r"another recipe.*seeds of one recipe"):
         evaluate_classifiers(
-            [classifier("a", {"act": {}}), classifier("b", {"act": {}, "tone": {}})], Scope("test"), "tiny"
+            [classifier("a", {"act": {}}), classifier("b", {"act": {}, "expressed_emotion": {}})],
+            Scope("test"),
+            "tiny",
         )
     with pytest.raises(InputError, match="No annotators were named"):
         evaluate_classifiers([], Scope("test"), "tiny")
@@ -238,7 +242,7 @@ def test_the_command_prints_json_and_names_the_system(classifier, monkeypatch):
         monkeypatch,
         "annotators",
         "--ears",
-        classifier("a", {"tone": {}}),
+        classifier("a", {"expressed_emotion": {}}),
         "--json",
         "--system",
         "my ears",
@@ -252,7 +256,7 @@ def test_the_command_prints_json_and_names_the_system(classifier, monkeypatch):
 
 
 def test_by_default_the_shipped_classifiers_are_measured(classifier, monkeypatch, tmp_path):
-    classifier("shipped", {"tone": {}})
+    classifier("shipped", {"expressed_emotion": {}})
     monkeypatch.setattr(annotator, "SHIPPED", tmp_path / "shipped")
     done = call(monkeypatch, "annotators", "--json")
     assert done.exit_code == 0, done.exception

@@ -94,7 +94,7 @@ def test_what_the_planner_has_read_is_not_read_again(tiny_generator, engine, mon
 
 
 def test_perplexities_worked_from_likelihoods(generator, layout, monkeypatch):
-    read = Factors(mechanisms=("exploration",), act="questioning", tone="caring")
+    read = Factors(mechanisms=("exploration",), act="questioning", expressed_emotion="caring")
     example = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?", factors=read))
     prompt, words = layout.prompt(TALK, 256).tokens, layout.words("What happened?")
 
@@ -185,7 +185,7 @@ def test_a_hundred_persona_lines_are_no_trouble(generator, monkeypatch):
 
 
 def test_plans_of_replies_that_nobody_annotated_are_read(monkeypatch):
-    read = Factors(emotion="angry", mechanisms=(), act="others", tone="neutral")
+    read = Factors(emotion="angry", mechanisms=(), act="others", expressed_emotion="neutral")
     known = Example(TALK, Turn("listener", "Oh.", factors=read))
     unknown = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?"))
 

@@ -6,7 +6,7 @@ import pytest
 from listenwell.dialogue import Factors, Scored
 from listenwell.generators.planner import Draw, Planner, mechanism_probabilities
 from listenwell.generators.plans import CHOICES, SETS, PlanTokens
-from listenwell.labels import ACTS, EMOTIONS, TONES, contradicts
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, contradicts
 from listenwell.runtime.torch_engine import TorchRuntime
 
 
@@ -22,7 +22,7 @@ def prompt(planner):
 
 
 def by_hand(planner, prompt, plan):
-    """log P of mechanisms, act and tone after an emotion: each level's softmax over its own tokens."""
+    """log P of mechanisms, act and expressed emotion: each level's softmax over its own tokens."""
     tokens, found = planner.tokens.encode(plan), 0.0
     for place in (1, 2, 3):
         logits = planner.runtime.logits(planner.runtime.prefill([*prompt, *tokens[:place]]))[0]
@@ -52,10 +52,10 @@ def test_the_chances_of_plans_are_those_of_the_chain(planner, prompt):
 
 def test_what_is_wanted_is_in_every_plan_and_nothing_else_is_lost(planner, prompt):
     state = planner.runtime.prefill(prompt)
-    want = Factors(emotion="joyful", act="wishing", tone="joy")
+    want = Factors(emotion="joyful", act="wishing", expressed_emotion="joy")
     drawn = draw(planner, state, want, 100, 1)
     assert {one.plan.mechanisms for one in drawn} == set(SETS)
-    assert {(one.plan.emotion, one.plan.act, one.plan.tone) for one in drawn} == {
+    assert {(one.plan.emotion, one.plan.act, one.plan.expressed_emotion) for one in drawn} == {
         ("joyful", "wishing", "joy")
     }
     for one in drawn:
@@ -66,19 +66,25 @@ def test_a_plan_that_is_all_but_impossible_can_still_be_wanted(planner, prompt):
     state = planner.runtime.prefill(prompt)
     for mechanisms, act in product(SETS[:2], ACTS.labels[:3]):
         (one,) = draw(planner, state, Factors("sad", mechanisms, act, "fear"), 5, 0)
-        assert (one.plan.mechanisms, one.plan.act, one.plan.tone) == (mechanisms, act, "fear")
+        assert (one.plan.mechanisms, one.plan.act, one.plan.expressed_emotion) == (mechanisms, act, "fear")
 
 
 def test_draws_repeat_with_their_seed_and_follow_the_chances(planner, prompt):
     state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", mechanisms=())
-    again = [[one.plan.tone for one in draw(planner, state, want, 3, 5)] for _ in range(2)]
+    again = [[one.plan.expressed_emotion for one in draw(planner, state, want, 3, 5)] for _ in range(2)]
     assert again[0] == again[1]
     # The first is always the likeliest; the second is drawn: over many seeds, as often as it is likely.
-    table = {one.plan.tone: np.exp(one.log_probability) for one in draw(planner, state, want, 10, 0)}
+    table = {
+        one.plan.expressed_emotion: np.exp(one.log_probability) for one in draw(planner, state, want, 10, 0)
+    }
     first = max(table, key=table.get)
-    seconds = [draw(planner, state, want, 2, seed)[1].plan.tone for seed in range(300)]
+    seconds = [draw(planner, state, want, 2, seed)[1].plan.expressed_emotion for seed in range(300)]
     assert first not in seconds
-    weights = {tone: probability for tone, probability in table.items() if tone != first}
+    weights = {
+        expressed_emotion: probability
+        for expressed_emotion, probability in table.items()
+        if expressed_emotion != first
+    }
     most = max(weights, key=weights.get)
     share = weights[most] / sum(weights.values())
     assert abs(seconds.count(most) / 300 - share) < 4 * np.sqrt(share * (1 - share) / 300)
@@ -113,7 +119,7 @@ def test_the_next_undecided_level_is_told(planner, prompt):
     (level, probabilities) = next(
         iter(planner.factor_probabilities(state, Factors("sad", (), "wishing")).items())
     )
-    assert level == "tone" and probabilities.shape == (len(TONES),)
+    assert level == "expressed_emotion" and probabilities.shape == (len(EXPRESSED_EMOTIONS),)
 
 
 def test_chances_of_mechanisms_worked_by_hand():
@@ -137,7 +143,11 @@ def test_what_was_heard_moves_the_emotion(planner, prompt):
 
 def test_many_dialogues_at_once_are_each_as_alone(planner):
     prompts = [planner.runtime.encode(text) for text in ("I am so sad. My dog", "What happened to", "Oh no")]
-    wants = [Factors(emotion="sad"), Factors("joyful", act="wishing"), Factors("proud", (), tone="joy")]
+    wants = [
+        Factors(emotion="sad"),
+        Factors("joyful", act="wishing"),
+        Factors("proud", (), expressed_emotion="joy"),
+    ]
     batch_size = planner.draft(planner.runtime.prefill_many(prompts), wants, [1, 2, 3], Draw(4)).plans
     for prompt, want, seed, found in zip(prompts, wants, (1, 2, 3), batch_size, strict=True):
         alone = draw(planner, planner.runtime.prefill(prompt), want, 4, seed)
@@ -148,7 +158,10 @@ def test_many_dialogues_at_once_are_each_as_alone(planner):
 
 
 def test_leaning_prefers_plans_that_use_mechanisms(planner, prompt):
-    state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
+    state, want = (
+        planner.runtime.prefill(prompt),
+        Factors(emotion="sad", act="wishing", expressed_emotion="joy"),
+    )
     plain = {one.plan: one.log_probability for one in draw(planner, state, want, 8, 1)}
     leaning = draw(planner, state, want, 8, 1, mechanism_bias=50.0)
     assert len(leaning[0].plan.mechanisms) == 3
@@ -158,7 +171,10 @@ def test_leaning_prefers_plans_that_use_mechanisms(planner, prompt):
 
 
 def test_a_draw_can_lean_to_interpretation(planner, prompt):
-    state, want = planner.runtime.prefill(prompt), Factors(emotion="sad", act="wishing", tone="joy")
+    state, want = (
+        planner.runtime.prefill(prompt),
+        Factors(emotion="sad", act="wishing", expressed_emotion="joy"),
+    )
     plain, leaning = (
         planner.draft(state, [want], [3], Draw(8, interpretation_bias=nats)).plans[0] for nats in (0.0, 40.0)
     )
@@ -173,6 +189,6 @@ def test_a_draw_keeps_to_the_side_of_what_is_felt(planner, prompt):
         planner.draft(state, [want], [3], Draw(10, opposite_penalty=nats)).plans[0] for nats in (0.0, 40.0)
     )
     assert {one.plan for one in plain} == {one.plan for one in kept}
-    glad = [contradicts(one.plan.tone, "devastated") for one in kept]
+    glad = [contradicts(one.plan.expressed_emotion, "devastated") for one in kept]
     assert glad == [False] * 6 + [True] * 4  # they are drawn last, if at all
-    assert [contradicts(one.plan.tone, "devastated") for one in plain] != glad
+    assert [contradicts(one.plan.expressed_emotion, "devastated") for one in plain] != glad

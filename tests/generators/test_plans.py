@@ -17,7 +17,7 @@ from listenwell.generators.plans import (
 from listenwell.runtime.text import Vocabulary
 from tests.tiny import tiny_tokenizer
 
-PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", tone="caring")
+PLAN = Factors(emotion="sad", mechanisms=("exploration",), act="questioning", expressed_emotion="caring")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def test_plans_become_tokens_and_come_back(vocabulary):
     )
     for emotion in CHOICES["emotion"][:3]:
         for mechanisms in SETS:
-            plan = Factors(emotion=emotion, mechanisms=mechanisms, act="wishing", tone="joy")
+            plan = Factors(emotion=emotion, mechanisms=mechanisms, act="wishing", expressed_emotion="joy")
             assert tokens.decode(tokens.encode(plan)) == plan
     assert tokens.decode(tokens.encode(PLAN)[:2]) == Factors(emotion="sad", mechanisms=("exploration",))
     with pytest.raises(InputError, match="The plan has no act"):
@@ -68,7 +68,7 @@ def test_a_vocabulary_without_plan_tokens_is_told(vocabulary):
 
 
 def test_the_plan_of_a_reply_prefers_the_true_emotion():
-    read = Factors(emotion="angry", mechanisms=(), act="others", tone="neutral")
+    read = Factors(emotion="angry", mechanisms=(), act="others", expressed_emotion="neutral")
     reply = Turn("listener", "Oh.", factors=read)
     context = Dialogue((Turn("speaker", "My dog died."),), emotion="sad")
     assert plan_of(Example(context, reply)) == Factors("sad", (), "others", "neutral")
@@ -79,8 +79,8 @@ def test_the_plan_of_a_reply_prefers_the_true_emotion():
 
 
 def test_wishes_in_peoples_spelling():
-    assert wanted(act="Questioning", mechanisms=["EX"], tone=" caring ") == Factors(
-        mechanisms=("exploration",), act="questioning", tone="caring"
+    assert wanted(act="Questioning", mechanisms=["EX"], expressed_emotion=" caring ") == Factors(
+        mechanisms=("exploration",), act="questioning", expressed_emotion="caring"
     )
     assert wanted(mechanisms=["none"]) == Factors(mechanisms=())
     assert wanted() == Factors()

@@ -102,7 +102,7 @@ def test_what_was_read_stays_whole(use_soft_prompt):
 def test_plans_and_perplexities_are_the_speakers_own(use_soft_prompt, tiny_generator):
     one, other = PlannedGenerator.load(CONFIG, use_soft_prompt), PlannedGenerator.load(CONFIG, tiny_generator)
     assert one.plan(TALKS[0], None, Factors(), 1) == other.plan(TALKS[0], None, Factors(), 1)
-    read = Factors(mechanisms=("exploration",), act="questioning", tone="caring")
+    read = Factors(mechanisms=("exploration",), act="questioning", expressed_emotion="caring")
     examples = [
         Example(replace(talk, emotion="sad"), Turn("listener", "What happened?", factors=read))
         for talk in TALKS

@@ -25,8 +25,8 @@ from listenwell.generators.remote import (
     words_of,
 )
 from listenwell.labels import ACTS as ALL_ACTS
+from listenwell.labels import EXPRESSED_EMOTIONS
 from listenwell.labels import MECHANISMS as ALL_MECHANISMS
-from listenwell.labels import TONES
 from listenwell.listener import Listener, Request
 from listenwell.pipeline import Rerank, Understand
 from tests.serving.fake import FakeListener, fake_app, fake_settings, running
@@ -78,7 +78,9 @@ def remote(stub, **settings):
 
 
 def test_the_plan_is_an_instruction_and_words_are_messages(stub):
-    plan = Factors(emotion="devastated", mechanisms=("exploration",), act="questioning", tone="caring")
+    plan = Factors(
+        emotion="devastated", mechanisms=("exploration",), act="questioning", expressed_emotion="caring"
+    )
     speech = remote(stub, api_key="secret-key").generate(TALK, [plan], 7)
     ((path, headers, body),) = stub.seen
     assert path == "/v1/chat/completions"
@@ -110,8 +112,11 @@ def test_plans_follow_the_emotion_and_the_target(stub):
     generator = remote(stub, plans=2)
     sad = generator.plan(TALK, (Scored("sad", 0.9),), Factors(), 1)
     assert [(plan.emotion, plan.act) for plan in sad] == [("sad", "sympathizing"), ("sad", "questioning")]
-    glad = generator.plan(TALK, (Scored("joyful", 0.9),), Factors(tone="joy"), 1)
-    assert [(plan.act, plan.tone) for plan in glad] == [("acknowledging", "joy"), ("questioning", "joy")]
+    glad = generator.plan(TALK, (Scored("joyful", 0.9),), Factors(expressed_emotion="joy"), 1)
+    assert [(plan.act, plan.expressed_emotion) for plan in glad] == [
+        ("acknowledging", "joy"),
+        ("questioning", "joy"),
+    ]
     assert generator.plan(TALK, None, Factors(act="wishing"), 1) == (Factors(act="wishing"),)
     assert len(generator.plan(TALK, None, Factors(), 1)) == 2
 
@@ -177,8 +182,12 @@ def test_every_label_has_words():
 
     assert set(PLEASANT_GROUPS) <= set(EMOTION_GROUPS)
     assert instruction(Factors()) == ""
-    assert instruction(Factors(mechanisms=(), tone="neutral")) == ""
-    assert all(tone in instruction(Factors(tone=tone)) for tone in TONES if tone != "neutral")
+    assert instruction(Factors(mechanisms=(), expressed_emotion="neutral")) == ""
+    assert all(
+        expressed_emotion in instruction(Factors(expressed_emotion=expressed_emotion))
+        for expressed_emotion in EXPRESSED_EMOTIONS
+        if expressed_emotion != "neutral"
+    )
 
 
 @given(st.binary())

@@ -15,7 +15,7 @@ from listenwell.training.preference_pairs import conversation_hash, read_pairs
 from tests.preference.test_pairs import SETTINGS
 from tests.training.test_planned import annotated
 
-FACTORS = Factors(mechanisms=(), act="wishing", tone="joy")
+FACTORS = Factors(mechanisms=(), act="wishing", expressed_emotion="joy")
 
 
 class Says:
@@ -71,7 +71,7 @@ def test_opposites_are_of_the_other_side():
 
 
 @pytest.mark.parametrize(
-    ("tone", "emotion", "wrong"),
+    ("expressed_emotion", "emotion", "wrong"),
     [
         ("joy", "devastated", True),
         ("admiration", "disappointed", True),
@@ -84,8 +84,8 @@ def test_opposites_are_of_the_other_side():
         ("sadness", "nostalgic", False),
     ],
 )
-def test_a_tone_can_be_on_the_wrong_side_of_a_feeling(tone, emotion, wrong):
-    assert contradicts(tone, emotion) is wrong
+def test_a_expressed_emotion_can_be_on_the_wrong_side_of_a_feeling(expressed_emotion, emotion, wrong):
+    assert contradicts(expressed_emotion, emotion) is wrong
 
 
 def test_the_pairs_of_a_real_speaker_and_no_batch_of_another_kind_among_them(

@@ -46,7 +46,7 @@ def ended(monkeypatch):
 
 def planned(text, talk, emotion="sad", act="wishing"):
     context = Dialogue((Turn("speaker", "Hello."),), talk, emotion=emotion)
-    factors = Factors(mechanisms=(), act=act, tone="joy")
+    factors = Factors(mechanisms=(), act=act, expressed_emotion="joy")
     example = Example(context, Turn("listener", text, factors=factors))
     return example, plan_of(example)
 
@@ -81,7 +81,7 @@ def test_own_replies_are_what_the_speaker_says_under_the_plan_alone_or_in_a_batc
     assert all(batch) and len(set(batch)) == 5
     assert batch != OwnReplies(runtime, replace(SETTINGS, seed=6)).replies(known, range(5))
     example, plan = known[0]
-    other = replace(plan, act="agreeing", tone="anger")
+    other = replace(plan, act="agreeing", expressed_emotion="anger")
     assert own.replies([(example, other)], [0])[0] != batch[0]
     # Greedily, token by token, without the batch.
     layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))

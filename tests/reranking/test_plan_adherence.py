@@ -35,7 +35,7 @@ def levels(no):
 
 READ = {
     "act": {"questioning": 0.7, "agreeing": 0.3},
-    "tone": {"caring": 0.6},
+    "expressed_emotion": {"caring": 0.6},
     "emotional_reaction": levels(0.1),
     "interpretation": levels(0.8),
     "exploration": levels(0.5),
@@ -44,28 +44,34 @@ READ = {
 
 def test_adherence_is_the_mean_over_what_was_planned():
     assert mean_probability(Factors(act="questioning"), READ) == pytest.approx(0.7)
-    assert mean_probability(Factors(act="questioning", tone="caring"), READ) == pytest.approx(0.65)
+    assert mean_probability(Factors(act="questioning", expressed_emotion="caring"), READ) == pytest.approx(
+        0.65
+    )
     assert mean_probability(Factors(act="encouraging"), READ) == 0  # not among what was read
     reacts = Factors(mechanisms=("emotional_reaction",))
     assert mean_probability(reacts, READ) == pytest.approx((0.9 + 0.8 + 0.5) / 3)
     assert mean_probability(Factors(mechanisms=()), READ) == pytest.approx((0.1 + 0.8 + 0.5) / 3)
-    assert mean_probability(Factors(mechanisms=(), tone="caring"), READ) == pytest.approx((1.4 / 3 + 0.6) / 2)
+    assert mean_probability(Factors(mechanisms=(), expressed_emotion="caring"), READ) == pytest.approx(
+        (1.4 / 3 + 0.6) / 2
+    )
 
 
 def test_a_target_is_as_likely_as_its_least_likely_part():
-    reacts = Factors(mechanisms=("emotional_reaction",), tone="caring")
+    reacts = Factors(mechanisms=("emotional_reaction",), expressed_emotion="caring")
     assert least_probability(reacts, READ) == pytest.approx(0.5)  # exploration, which was not asked for
     assert least_probability(Factors(mechanisms=()), READ) == pytest.approx(0.1)
     assert least_probability(Factors(act="questioning"), READ) == pytest.approx(0.7)
-    assert least_probability(Factors(act="questioning", tone="caring"), READ) == pytest.approx(0.6)
-    assert least_probability(Factors(act="encouraging", tone="caring"), READ) == 0
+    assert least_probability(Factors(act="questioning", expressed_emotion="caring"), READ) == pytest.approx(
+        0.6
+    )
+    assert least_probability(Factors(act="encouraging", expressed_emotion="caring"), READ) == 0
 
 
 def test_what_was_not_planned_or_not_read_does_not_count():
     assert mean_probability(Factors(emotion="sad"), READ) is None
     assert mean_probability(Factors(act="questioning"), {}) is None
     assert least_probability(Factors(emotion="sad"), READ) is None
-    assert least_probability(Factors(tone="caring"), {}) is None
+    assert least_probability(Factors(expressed_emotion="caring"), {}) is None
 
 
 def test_replies_are_predicted_as_in_the_dialogue(annotator):
@@ -79,9 +85,9 @@ def test_replies_are_predicted_as_in_the_dialogue(annotator):
             # Rounded to four digits, in batches of another shape.
             assert own == pytest.approx({s.label: s.probability for s in reading.scores}, abs=2e-4)
             assert list(own.values()) == sorted(own.values(), reverse=True)
-        assert len(prediction["tone"]) == 10
+        assert len(prediction["expressed_emotion"]) == 10
     alone = Dialogue((Turn("listener", "Hello."),))
-    assert set(predicted(annotator, alone, ["Hi."])[0]) == {"act", "tone"}
+    assert set(predicted(annotator, alone, ["Hi."])[0]) == {"act", "expressed_emotion"}
 
 
 def test_only_planned_candidates_are_scored(annotator):

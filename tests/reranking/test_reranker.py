@@ -144,7 +144,9 @@ def test_it_fills_the_stage():
     assert "total" in dict(reply.candidates[0].scores)
 
 
-@pytest.mark.parametrize("target", [Factors(act="questioning"), Factors(mechanisms=()), Factors(tone="joy")])
+@pytest.mark.parametrize(
+    "target", [Factors(act="questioning"), Factors(mechanisms=()), Factors(expressed_emotion="joy")]
+)
 def test_who_steers_gets_the_reply_that_does_it(monkeypatch, target):
     asked = list[Factors | None]()
 
@@ -186,7 +188,8 @@ def test_no_plan_excuses_a_fault(monkeypatch):
     )
     reranker = Reranker(config, annotator=object())
     scores = {
-        one.text: dict(one.scores)["total"] for one in reranker.rerank(TALK, candidates, Factors(tone="joy"))
+        one.text: dict(one.scores)["total"]
+        for one in reranker.rerank(TALK, candidates, Factors(expressed_emotion="joy"))
     }
     assert scores == {"That is hard.": -1.5, "My wife lost hers.": 1.5 - 4.0}
     assert dict(reranker.rerank(TALK, candidates)[1].scores)["total"] == -1.0
@@ -209,7 +212,7 @@ def test_what_a_reply_shows_counts_unless_somebody_steers(monkeypatch):
     reranker = Reranker(config, annotator=object())
     best, other = (dict(one.scores) for one in reranker.rerank(TALK, candidates))
     assert (best["total"], other["total"]) == (3.0, 0.5) and "exploration" not in best
-    assert reranker.rerank(TALK, candidates, Factors(tone="joy"))[0].text == "That is hard."
+    assert reranker.rerank(TALK, candidates, Factors(expressed_emotion="joy"))[0].text == "That is hard."
     assert "interpretation" not in dict(Reranker(config).rerank(TALK, candidates)[0].scores)  # nobody reads
 
 
@@ -226,7 +229,7 @@ def test_what_was_asked_for_and_hardly_done_is_amiss(likely, amiss):
         Candidate("a", scores=(("plan_adherence", likely),)),
         Candidate("b", scores=(("plan_adherence", 0.0),)),
     ]
-    assert reranker.misses_target(chosen, Factors(tone="joy")) is amiss
+    assert reranker.misses_target(chosen, Factors(expressed_emotion="joy")) is amiss
     for nothing in (None, Factors(), Factors(emotion="sad")):
         assert not reranker.misses_target(chosen, nothing)
-    assert not reranker.misses_target([Candidate("a")], Factors(tone="joy"))  # nobody looked
+    assert not reranker.misses_target([Candidate("a")], Factors(expressed_emotion="joy"))  # nobody looked

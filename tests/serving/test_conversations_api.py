@@ -180,7 +180,7 @@ def test_what_could_not_be_answered_is_kept_and_can_be_answered_later(keeping):
 def test_a_wrong_wish_keeps_nothing(keeping):
     id = begin(keeping)
     path = f"/api/conversations/{id}/messages"
-    assert keeping.post(path, json={"text": "a", "want": {"tone": "blue"}}).status_code == 422
+    assert keeping.post(path, json={"text": "a", "want": {"expressed_emotion": "blue"}}).status_code == 422
     assert keeping.get(f"/api/conversations/{id}").json()["exchanges"] == []
 
 

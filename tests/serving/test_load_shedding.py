@@ -12,7 +12,7 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Capabilities, Generator
 from listenwell.generators.planner import Draw, Planner
 from listenwell.generators.plans import PlanTokens
-from listenwell.labels import ACTS, TONES
+from listenwell.labels import ACTS, EXPRESSED_EMOTIONS
 from listenwell.listener import Listener
 from listenwell.pipeline import GeneratorOutput, Plan, Rerank, Understand
 from listenwell.retrieval.generator import RetrievalConfig
@@ -172,7 +172,7 @@ def test_a_narrow_beam_finds_the_likeliest_plans(tiny_generator):
     for all_plans, found in zip(every, narrow, strict=True):
         log_chances = {one.plan: one.log_probability for one in all_plans}
         pairs = {(one.plan.mechanisms, one.plan.act) for one in found}
-        assert len(pairs) == 3 and len(found) == 3 * len(TONES)
+        assert len(pairs) == 3 and len(found) == 3 * len(EXPRESSED_EMOTIONS)
         for one in found:
             assert one.log_probability == pytest.approx(log_chances[one.plan], abs=1e-3)
     by_hand: dict[tuple[str, ...], float] = {}

@@ -57,21 +57,25 @@ def test_it_can_overfit_ten_texts(tmp_path, lora):
 
 @pytest.mark.parametrize("lora", [LoraRecipe(rank=2, alpha=4, dropout=0.2), None])
 def test_broken_off_in_the_middle_it_ends_with_the_same_bits(tmp_path, monkeypatch, lora):
-    recipe = recipe_of(tmp_path / "whole", "act", "tone", changes={"lora": lora, "dropout": 0.2}, dropout=0.3)
+    recipe = recipe_of(
+        tmp_path / "whole", "act", "expressed_emotion", changes={"lora": lora, "dropout": 0.2}, dropout=0.3
+    )
     assert resumed_at(recipe, tmp_path / "broken", ClassifierTask, monkeypatch, measuring=3) > 0
 
 
 def test_pieces_are_the_texts_of_every_source_that_the_heads_know(tmp_path):
-    task = task_of(tmp_path, "tone", "emotion", repeat=(("situations", 3),))
-    # 2 situations three times, 4 contexts, and 3 of 4 comments have one tone.
+    task = task_of(tmp_path, "expressed_emotion", "emotion", repeat=(("situations", 3),))
+    # 2 situations three times, 4 contexts, and 3 of 4 comments have one expressed emotion.
     assert len(task.examples()) == 6 + 4 + 3
     assert task.examples()[0] is task.examples()[1] is task.examples()[2]
-    assert [set(piece.targets) for piece in task.examples()] == [{"emotion"}] * 10 + [{"tone"}] * 3
+    assert [set(piece.targets) for piece in task.examples()] == [{"emotion"}] * 10 + [
+        {"expressed_emotion"}
+    ] * 3
     assert task.corpus == "empathetic_dialogues + empathetic_dialogues_labels + goemotions"
     (grateful,) = np.flatnonzero(task.examples()[0].targets["emotion"])
     assert HEADS["emotion"].labels[int(grateful)] == "grateful"
     assert task.examples()[0].targets["emotion"].sum() == 1
-    both = task_of(tmp_path, "goemotions", "tone").examples()
+    both = task_of(tmp_path, "goemotions", "expressed_emotion").examples()
     assert [piece.targets["goemotions"].sum() for piece in both] == [1, 2, 1, 1]
     assert [set(piece.targets) for piece in both].count({"goemotions"}) == 1
 
@@ -98,7 +102,7 @@ def test_the_loss_of_several_labels_is_a_sum_over_them(tmp_path):
 
 
 def test_the_loss_is_the_same_however_texts_are_batched(tmp_path):
-    task = task_of(tmp_path, "act", "tone", "goemotions", "emotion", *MECHANISMS)
+    task = task_of(tmp_path, "act", "expressed_emotion", "goemotions", "emotion", *MECHANISMS)
     alone = loss_of(task, BatchRecipe("bucketed", 64, 64))
     for batches in (
         BatchRecipe("packed", 128, 64),
@@ -187,7 +191,7 @@ def test_dropout_acts_in_training_and_not_in_measuring(tmp_path):
 
 @pytest.mark.parametrize("lora", [LoraRecipe(rank=2, alpha=4), None])
 def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
-    task = task_of(tmp_path, "act", "tone", changes={"lora": lora})
+    task = task_of(tmp_path, "act", "expressed_emotion", changes={"lora": lora})
     torch.manual_seed(5)
     for parameter in task.model.parameters():
         if parameter.requires_grad:
@@ -195,7 +199,7 @@ def test_saving_and_loading_gives_the_same_figures(tmp_path, lora):
     task.measure("valid")  # fits the temperatures, which are saved too
     with checkpoint.writing(tmp_path / "saved", KIND) as folder:
         task.save(folder)
-    other = task_of(tmp_path, "act", "tone", changes={"lora": lora})
+    other = task_of(tmp_path, "act", "expressed_emotion", changes={"lora": lora})
     # By weights: two random models can be equally wrong.
     assert any(
         not torch.equal(*pair) for pair in zip(task.model.parameters(), other.model.parameters(), strict=True)
@@ -210,16 +214,16 @@ def test_own_data_is_read_where_the_recipe_says(tmp_path):
     folder.mkdir()
     for name in ("train", "dev", "test"):
         (folder / f"{name}.tsv").write_text("So glad!\t17\tx1\nSo sad!\t25\tx2\n")
-    task = task_of(tmp_path, "tone", paths=(("comments", folder),))
+    task = task_of(tmp_path, "expressed_emotion", paths=(("comments", folder),))
     assert len(task.examples()) == 2
     assert {file.parent for file in task.data_files()} == {folder}
     assert task.measure("test")["texts"] == 2
     with pytest.raises(UnknownNameError, match=r"no source named 'comment'. Did you mean 'comments'"):
-        task_of(tmp_path, "tone", paths=(("comment", folder),))
+        task_of(tmp_path, "expressed_emotion", paths=(("comment", folder),))
 
 
 def test_the_data_files_are_those_of_the_splits(tmp_path):
-    task = task_of(tmp_path, "tone")
+    task = task_of(tmp_path, "expressed_emotion")
     assert [file.name for file in task.data_files()] == ["train.tsv", "dev.tsv", "test.tsv"]
     assert [file.name for file in task.data_files(shaping=True)] == ["train.tsv", "dev.tsv"]
     assert {file.name for file in task.base_files} == {"config.json", "model.safetensors", "tokenizer.json"}

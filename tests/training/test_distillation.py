@@ -43,13 +43,15 @@ def test_teachers_are_mixed_with_what_is_known(tmp_path, installed_encoder):
 
 
 def test_teachers_speak_of_other_texts_only_where_that_is_asked_for(tmp_path, installed_encoder):
-    one = teacher(tmp_path / "one", installed_encoder, {"act": {"wishing": np.log(4)}, "tone": {}})
-    narrow = task_of(tmp_path, "act", "tone", teachers=(one,))
-    assert [set(piece.targets) for piece in narrow.examples()] == [{"act"}] * 10 + [{"tone"}] * 3
-    wide = task_of(tmp_path, "act", "tone", teachers=(one,), spread=True)
-    assert all(set(piece.targets) == {"act", "tone"} for piece in wide.examples())
+    one = teacher(
+        tmp_path / "one", installed_encoder, {"act": {"wishing": np.log(4)}, "expressed_emotion": {}}
+    )
+    narrow = task_of(tmp_path, "act", "expressed_emotion", teachers=(one,))
+    assert [set(piece.targets) for piece in narrow.examples()] == [{"act"}] * 10 + [{"expressed_emotion"}] * 3
+    wide = task_of(tmp_path, "act", "expressed_emotion", teachers=(one,), spread=True)
+    assert all(set(piece.targets) == {"act", "expressed_emotion"} for piece in wide.examples())
     # Of a text without a label the teachers alone speak.
-    np.testing.assert_allclose(wide.examples()[0].targets["tone"], np.full(10, 0.1), rtol=2e-3)
+    np.testing.assert_allclose(wide.examples()[0].targets["expressed_emotion"], np.full(10, 0.1), rtol=2e-3)
     assert wide.examples()[-1].targets["act"][WISHING] == pytest.approx(4 / 12, rel=2e-3)
     assert task_of(tmp_path, "act", teachers=(one,)).conditions()["teachers"] == "1, 0.5 of the target"
 
@@ -88,13 +90,15 @@ def test_a_teacher_that_left_out_a_part_speaks_for_it_alone(tmp_path, installed_
 
 @pytest.mark.parametrize("lora", [LoraRecipe(rank=2, alpha=4), None])
 def test_a_run_can_begin_from_a_trained_ear(tmp_path, installed_encoder, lora):
-    trained = tiny_ear(installed_encoder, ["act", "tone"], lora=False)
-    with_temperatures(trained, {"act": 1.5, "tone": 2.0})
+    trained = tiny_ear(installed_encoder, ["act", "expressed_emotion"], lora=False)
+    with_temperatures(trained, {"act": 1.5, "expressed_emotion": 2.0})
     folder = keep_ear(trained, tmp_path / "trained")
     if lora:
         with pytest.raises(RecipeError, match=r"has no adapter.*lora"):
             task_of(tmp_path, "act", start=folder, changes={"lora": lora})
-        folder = keep_ear(tiny_ear(installed_encoder, ["act", "tone"], lora=True), tmp_path / "adapted")
+        folder = keep_ear(
+            tiny_ear(installed_encoder, ["act", "expressed_emotion"], lora=True), tmp_path / "adapted"
+        )
         lora = LoraRecipe(rank=4, alpha=8)  # that of the trained one
     first, _ = load_classifier(folder)
     task = task_of(tmp_path, "act", "emotion", start=folder, changes={"lora": lora})
@@ -108,19 +112,23 @@ def test_a_run_can_begin_from_a_trained_ear(tmp_path, installed_encoder, lora):
 
 
 def test_some_heads_can_learn_alone(tmp_path, installed_encoder):
-    trained = keep_ear(tiny_ear(installed_encoder, ["act", "tone"], lora=True), tmp_path / "trained")
+    trained = keep_ear(
+        tiny_ear(installed_encoder, ["act", "expressed_emotion"], lora=True), tmp_path / "trained"
+    )
     changes = {"lora": LoraRecipe(rank=4, alpha=8, dropout=0.0), "epochs": 3}
-    recipe = recipe_of(tmp_path / "run", "act", "tone", start=trained, only=("act",), changes=changes)
+    recipe = recipe_of(
+        tmp_path / "run", "act", "expressed_emotion", start=trained, only=("act",), changes=changes
+    )
     trainer = Trainer(recipe)
     learning = {name for name, p in trainer.task.model.named_parameters() if p.requires_grad}
     assert learning == {"heads.act.weight", "heads.act.bias"}
-    assert len(trainer.task.examples()) == ACT_TEXTS  # tones are not read at all
+    assert len(trainer.task.examples()) == ACT_TEXTS  # expressed emotions are not read at all
     kept = load_file(trained / "adapter_model.safetensors")
     train(recipe)
     after = load_file(recipe.output / "best" / "adapter_model.safetensors")
     assert kept.keys() == after.keys() and all(torch.equal(kept[name], after[name]) for name in kept)
     before, heads = (load_file(f / "heads.safetensors") for f in (trained, recipe.output / "best"))
-    assert torch.equal(before["heads.tone.weight"], heads["heads.tone.weight"])
+    assert torch.equal(before["heads.expressed_emotion.weight"], heads["heads.expressed_emotion.weight"])
     assert not torch.equal(before["heads.act.weight"], heads["heads.act.weight"])
 
 

@@ -30,7 +30,7 @@ def annotated(count):
                 factors=Factors(
                     mechanisms=("exploration",) if turn.text.endswith("?") else ("emotional_reaction",),
                     act="questioning" if turn.text.endswith("?") else "wishing",
-                    tone="surprise" if turn.text.endswith("?") else "joy",
+                    expressed_emotion="surprise" if turn.text.endswith("?") else "joy",
                 ),
             )
             if turn.speaker == "listener"
@@ -107,7 +107,8 @@ def test_an_emotion_that_is_not_known_is_read_but_not_learned(recipe, corpus):
     (corpus / "train.jsonl").write_text("\n".join(talk.to_json() for talk in lines) + "\n")
     task = PlannedTask.prepare(with_changes(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
     assert all(
-        [name.split(":")[0] for name in plan] == ["mechanisms", "act", "tone"] for plan, _ in learned(task)
+        [name.split(":")[0] for name in plan] == ["mechanisms", "act", "expressed_emotion"]
+        for plan, _ in learned(task)
     )
 
 

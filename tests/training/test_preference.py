@@ -76,14 +76,16 @@ def test_the_losses_by_hand():
 
 def test_each_reply_is_learned_after_its_own_plan(recipe):
     first = next(pairs())
-    other = replace(first.plan, tone="anger" if first.plan.tone != "anger" else "joy")
+    other = replace(
+        first.plan, expressed_emotion="anger" if first.plan.expressed_emotion != "anger" else "joy"
+    )
     apart = replace(first, rejected_plan=other)
     task = PreferenceTask.prepare(recipe, CPU)
     template = PromptTemplate(task.vocabulary, PlanTokens.of(task.vocabulary))
     same, differ = (encode_pair(pair, template, 256) for pair in (first, apart))
     assert same.chosen.tokens.tolist() == differ.chosen.tokens.tolist()
     changed_at = [a != b for a, b in zip(same.rejected.tokens, differ.rejected.tokens, strict=True)]
-    assert sum(changed_at) == 1  # the tone's token, and the talk is the same before it
+    assert sum(changed_at) == 1  # the expressed emotion's token, and the talk is the same before it
     assert same.rejected.weight == differ.rejected.weight  # plans are read, not learned
 
 

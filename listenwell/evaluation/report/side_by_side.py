@@ -123,6 +123,6 @@ def plan_words(plan: Factors) -> str:
         plan.emotion and f"user: {plan.emotion}",
         mechanisms and mechanisms.replace("_", " "),
         plan.act,
-        plan.tone and f"expresses {plan.tone}",
+        plan.expressed_emotion and f"expresses {plan.expressed_emotion}",
     ]
     return "; ".join(part for part in parts if part)

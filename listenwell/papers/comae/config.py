@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 
 from listenwell.errors import InputError, RecipeError, unknown_name
-from listenwell.labels import ACTS, MECHANISMS, TONES
+from listenwell.labels import ACTS, EXPRESSED_EMOTIONS, MECHANISMS, current_factor
 from listenwell.recipe import check_range
 from listenwell.serialization import Record
 from listenwell.training.recipe import TaskConfig, TrainRecipe
 
-SHORT = {"mechanisms": "CM", "act": "DA", "tone": "EM"}
+SHORT = {"mechanisms": "CM", "act": "DA", "expressed_emotion": "EM"}
 """The factors, fields of `dialogue.Factors`, and the paper's names for them."""
-SLOTS: dict[str, tuple[int, ...]] = {"mechanisms": (0, 1, 2), "act": (3,), "tone": (4,)}
-"""Where a factor's choices stand in a plan as five numbers: ER, IP, EX, act, tone."""
-CHOICES = {"mechanisms": 2, "act": len(ACTS), "tone": len(TONES)}
+SLOTS: dict[str, tuple[int, ...]] = {"mechanisms": (0, 1, 2), "act": (3,), "expressed_emotion": (4,)}
+"""Where a factor's choices stand in a plan as five numbers: ER, IP, EX, act, expressed emotion."""
+CHOICES = {"mechanisms": 2, "act": len(ACTS), "expressed_emotion": len(EXPRESSED_EMOTIONS)}
 """How many choices each slot of a factor has; a mechanism is no or yes."""
 SLOT_COUNT = len(MECHANISMS) + 2
 
@@ -21,14 +21,14 @@ SLOT_COUNT = len(MECHANISMS) + 2
 class ComaeConfig(Record):
     """One model of CoMAE's family (§6.1).
 
-    The factors in use are predicted, their embeddings are on the reply's tokens, and those of act and tone on
+    The factors in use are predicted, their embeddings are on the reply's tokens, those of act and emotion on
     the context's tokens too. A factor that is not in use is nowhere: the paper says that its vanilla model
     adds none, and that DA ‖ EM reads what EmpTransfo reads. Who speaks is always told.
     """
 
     base: str = "smollm2-135m-instruct"
     """The causal model around which it is built, a name of `weights.BASE_MODELS`; GPT-2 in the paper."""
-    factors: tuple[str, ...] = ("mechanisms", "act", "tone")
+    factors: tuple[str, ...] = ("mechanisms", "act", "expressed_emotion")
     """In the order in which they are predicted; none is the vanilla model."""
     hierarchical: bool = True
     """Each factor is predicted from the context and the factors before it (→); otherwise from the context
@@ -40,6 +40,7 @@ class ComaeConfig(Record):
     of small steps; in a few hundred large ones Adam, whose steps are bounded, would leave them small."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(map(current_factor, self.factors)))
         for name in self.factors:
             if name not in SHORT:
                 raise unknown_name("factor", name, SHORT)

@@ -1,4 +1,4 @@
-"""CoMAE as a generator: it predicts mechanisms, act and tone in turn, then generates the reply."""
+"""CoMAE as a generator: it predicts mechanisms, act and expressed emotion, then generates the reply."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -41,9 +41,9 @@ class ComaeSettings:
     sampled: bool = True
     """Draw the factors by their probabilities; otherwise take the likeliest, one after the other."""
     factor_top_p: float = 0.9
-    """Act and tone are drawn among the likeliest that hold this share (§6.4)."""
+    """Act and expressed emotion are drawn among the likeliest that hold this share (§6.4)."""
     annotate: bool = True
-    """Let the shipped annotators label act and tone of the context's turns where they are not known."""
+    """Let the shipped annotators label act and expressed emotion of turns where they are not known."""
     prompt_tokens: int = 512
     """Budget of the context."""
     decoding: Decoding = field(default_factory=lambda: Decoding(repetition_penalty=1.0))
@@ -168,7 +168,8 @@ class Comae(Generator, Plan):
         Where such a factor is open itself, its likeliest choice stands for it.
 
         Returns:
-            Some of "mechanisms" (3,), the probability of yes for ER, IP, EX, "act" (9,) and "tone" (10,).
+            Some of "mechanisms" (3,), the probability of yes for ER, IP, EX, "act" (9,) and
+            "expressed_emotion" (10,).
         """
         _, state = self._read([dialogue])
         plans, by_factor = self._inputs.numbers(plan)[None], {}
@@ -209,13 +210,17 @@ class Comae(Generator, Plan):
     def conditions(self) -> dict[str, str]:
         """What a result says of it."""
         config = self.config
-        how = f"drawn, act and tone with top-p {config.factor_top_p:g}" if config.sampled else "the likeliest"
+        how = (
+            f"drawn, act and expressed emotion with top-p {config.factor_top_p:g}"
+            if config.sampled
+            else "the likeliest"
+        )
         return {
             "model of the family": self.model_config.title,
             "factors that are not given": f"{how}, one after the other"
             if self.model_config.hierarchical
             else f"{how}, each from the context alone",
-            "act and tone of the context": "as annotated, "
+            "act and expressed emotion of the context": "as annotated, "
             f"{'by the shipped annotators' if config.annotate else 'left out'} where not known",
         }
 
@@ -232,7 +237,7 @@ class Comae(Generator, Plan):
     def _annotator(self) -> "Annotator":
         from listenwell.annotators.annotator import Annotator
 
-        return Annotator.load(heads=("act", "tone"))
+        return Annotator.load(heads=("act", "expressed_emotion"))
 
     def _read(self, dialogues: Sequence[Dialogue]) -> tuple[list[Context], "ComaeState"]:
         """The contexts, read; one alone is remembered, since planning and speaking ask for the same."""
@@ -248,8 +253,8 @@ class Comae(Generator, Plan):
         return contexts, state
 
     def _annotated(self, dialogues: Sequence[Dialogue]) -> list[Dialogue]:
-        """The dialogues with the acts and tones of their turns, as far as this model is told them."""
-        told = [name for name in ("act", "tone") if name in self.model_config.factors]
+        """The dialogues with their turns' acts and expressed emotions, as far as this model reads them."""
+        told = [name for name in ("act", "expressed_emotion") if name in self.model_config.factors]
         lacking = [
             index
             for index, dialogue in enumerate(dialogues)

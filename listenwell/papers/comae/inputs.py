@@ -1,4 +1,4 @@
-"""Dialogues as CoMAE reads them (§5.1): tokens, who said them, and the context's acts and tones.
+"""Dialogues as CoMAE reads them (§5.1): tokens, who said them, and the context's acts and expressed emotions.
 
 u₁ END u₂ END … u_N END, then START and the reply's words; the reply's END is predicted, never read. START
 carries the reply's factors, so that its first word knows them too.
@@ -12,7 +12,7 @@ import numpy as np
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import WeightsError
 from listenwell.generators.prompt_template import END, START
-from listenwell.labels import ACTS, MECHANISMS, TONES
+from listenwell.labels import ACTS, EXPRESSED_EMOTIONS, MECHANISMS
 from listenwell.papers.comae.config import SLOT_COUNT, SLOTS, ComaeConfig
 from listenwell.runtime.text import Vocabulary
 
@@ -21,7 +21,7 @@ NOTHING = -1
 OTHER, SELF = 0, 1
 """The two speakers: everybody else, and who replies."""
 COLUMNS = 4
-"""Of a token: its number, its speaker, and its turn's act and tone."""
+"""Of a token: its number, its speaker, and its turn's act and expressed emotion."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Inputs:
             numbers[list(SLOTS["mechanisms"])] = [name in known.mechanisms for name in MECHANISMS]
         if known.act is not None:
             numbers[SLOTS["act"]] = ACTS.index(known.act)
-        if known.tone is not None:
-            numbers[SLOTS["tone"]] = TONES.index(known.tone)
+        if known.expressed_emotion is not None:
+            numbers[SLOTS["expressed_emotion"]] = EXPRESSED_EMOTIONS.index(known.expressed_emotion)
         unused = sorted(set(range(SLOT_COUNT)) - set(self.config.slots))
         numbers[unused] = NOTHING
         return numbers
@@ -132,7 +132,9 @@ class Inputs:
             emotion=emotion,
             mechanisms=chosen if "mechanisms" in used else None,
             act=ACTS[numbers[SLOTS["act"][0]]] if "act" in used else None,
-            tone=TONES[numbers[SLOTS["tone"][0]]] if "tone" in used else None,
+            expressed_emotion=EXPRESSED_EMOTIONS[numbers[SLOTS["expressed_emotion"][0]]]
+            if "expressed_emotion" in used
+            else None,
         )
 
     def _turn(self, turn: Turn, dialogue: Dialogue) -> np.ndarray:
@@ -141,7 +143,7 @@ class Inputs:
         columns = np.empty((len(words) + 1, COLUMNS), np.int32)
         columns[:, 0] = [*words, self.end]
         columns[:, 1] = SELF if turn.speaker == dialogue.listener else OTHER
-        columns[:, 2:] = self.numbers(turn.factors)[[SLOTS["act"][0], SLOTS["tone"][0]]]
+        columns[:, 2:] = self.numbers(turn.factors)[[SLOTS["act"][0], SLOTS["expressed_emotion"][0]]]
         return columns
 
     @staticmethod

@@ -42,7 +42,7 @@ class Words:
 class Factor(nn.Module):  # type: ignore[misc]
     """One factor: its embeddings M, which are its classifier too (Eqs. 4, 6, 8), and the layer F before it.
 
-    Mechanisms have three slots of two choices each, act and tone one slot.
+    Mechanisms have three slots of two choices each, act and expressed emotion one slot.
 
     Args:
         name: which factor.
@@ -99,13 +99,13 @@ class ComaeModel(nn.Module):  # type: ignore[misc]
         return self.speakers.device
 
     def embed(self, columns: torch.Tensor) -> torch.Tensor:
-        """Word, speaker, act and tone of each token (Eq. 2, Eq. 9 without its last term; positions are the
+        """Word, speaker, act and emotion of each token (Eq. 2, Eq. 9 without its last term; positions are the
         causal model's own): (rows, length, COLUMNS) to (rows, length, width)."""
-        token, speaker, act, tone = columns.unbind(-1)
+        token, speaker, act, expressed_emotion = columns.unbind(-1)
         total = self.decoder.get_input_embeddings()(token)
         told = (speaker[..., None] == torch.arange(2, device=columns.device)).to(total.dtype)
         total = total + self.config.lr_multiplier * (told @ self.speakers)
-        for name, numbers in (("act", act), ("tone", tone)):
+        for name, numbers in (("act", act), ("expressed_emotion", expressed_emotion)):
             if name in self.factors:
                 total = total + self._factor(name).embed(numbers[..., None])
         return total

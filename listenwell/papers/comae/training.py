@@ -181,7 +181,7 @@ def source_of(recipe: TrainRecipe) -> Source:
 
 
 def factor_metrics(config: ComaeConfig, ranks: np.ndarray) -> dict[str, float]:
-    """In percent: Hits@1 and Hits@3 of act and tone, how often each mechanism, and all three, are right."""
+    """In percent: Hits@1 and Hits@3 of act and emotion, how often each mechanism, and all three are right."""
     figures: dict[str, float] = {}
     for name in config.factors:
         own = ranks[:, list(SLOTS[name])]

@@ -24,7 +24,7 @@ NAMES = {
     "mechanism": ("mechanism", "CM"),
     "mechanisms": ("mechanisms together", "CMs"),
     "act": ("dialogue act", "DA"),
-    "tone": ("expressed emotion", "EM"),
+    "expressed_emotion": ("expressed emotion", "EM"),
 }
 GREY = "#767676"
 HEAD = """
@@ -174,7 +174,7 @@ FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
     "emotions-and-intents": partial(
         bars, names=("intent_speaker", "intent_listener", "intent_last"), by_kind=True
     ),
-    "reply-factors": partial(bars, names=("act", "tone", "mechanisms")),
+    "reply-factors": partial(bars, names=("act", "expressed_emotion", "mechanisms")),
     "mechanism-levels": partial(bars, names=[f"level_{name}" for name in MECHANISMS]),
 }
 """By file name; None where a figure has nothing to show."""

@@ -18,7 +18,15 @@ import pandas as pd
 
 from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.labels import ACTS, EMOTIONS, LEVELS, MECHANISM_ABBREVIATIONS, MECHANISMS, TONES, LabelSet
+from listenwell.labels import (
+    ACTS,
+    EMOTIONS,
+    EXPRESSED_EMOTIONS,
+    LEVELS,
+    MECHANISM_ABBREVIATIONS,
+    MECHANISMS,
+    LabelSet,
+)
 from listenwell.labels import EMOTIONS_AND_INTENTS as BOTH
 from listenwell.papers.corpus_analysis.words import (
     PRIOR_WORDS,
@@ -37,15 +45,20 @@ _SUBSETS = [
 ]
 SETS = LabelSet("set of mechanisms", tuple("+".join(some) or "none" for some in _SUBSETS))
 """The mechanisms of a reply as one factor: none, ER, IP, EX, ER+IP, …"""
-FACTORS: dict[str, LabelSet] = {"mechanism": MECHANISMS, "mechanisms": SETS, "act": ACTS, "tone": TONES}
+FACTORS: dict[str, LabelSet] = {
+    "mechanism": MECHANISMS,
+    "mechanisms": SETS,
+    "act": ACTS,
+    "expressed_emotion": EXPRESSED_EMOTIONS,
+}
 EMPATHETIC, ALL = "replies with a mechanism", "all replies"
 PAIRINGS = (
     ("mechanism", "act", EMPATHETIC),
-    ("mechanism", "tone", EMPATHETIC),
-    ("act", "tone", EMPATHETIC),
+    ("mechanism", "expressed_emotion", EMPATHETIC),
+    ("act", "expressed_emotion", EMPATHETIC),
     ("mechanisms", "act", ALL),
-    ("mechanisms", "tone", ALL),
-    ("act", "tone", ALL),
+    ("mechanisms", "expressed_emotion", ALL),
+    ("act", "expressed_emotion", ALL),
 )
 """X, Y and the replies they are counted in; the first three are CoMAE's Figure 2."""
 DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
@@ -55,7 +68,7 @@ DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
     "intent_listener": ("emotion or intent of the listener's turns", BOTH, "listener", "intent"),
     "intent_last": ("emotion or intent of the last turn", BOTH, "last", "intent"),
     "act": ("dialogue act of replies", ACTS, "reply", "act"),
-    "tone": ("expressed emotion of replies", TONES, "reply", "tone"),
+    "expressed_emotion": ("expressed emotion of replies", EXPRESSED_EMOTIONS, "reply", "expressed_emotion"),
     "mechanism": ("mechanisms of replies, which can use several", MECHANISMS, "reply", "mechanism"),
     "mechanisms": ("mechanisms of replies together", SETS, "reply", "mechanisms"),
     **{
@@ -64,7 +77,7 @@ DISTRIBUTIONS: dict[str, tuple[str, LabelSet, str, str]] = {
     },
 }
 """By name: title, labels, group of turns, column. Emotions are EmpatheticDialogues' Figure 3, last turns
-MEED2's Figure 2, acts and tones CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
+MEED2's Figure 2, acts and emotions CoMAE's Figure 5. Everyone who is not the listener is a speaker."""
 WORDS: dict[str, tuple[str, LabelSet, str, str]] = {
     **{
         f"{name}_{role}": (f"the {role}'s words by the {emotion} emotion", EMOTIONS, role, column)
@@ -75,7 +88,12 @@ WORDS: dict[str, tuple[str, LabelSet, str, str]] = {
         for role in ("speaker", "listener")
     },
     "act": ("words of replies by dialogue act", ACTS, "reply", "act"),
-    "tone": ("words of replies by expressed emotion", TONES, "reply", "tone"),
+    "expressed_emotion": (
+        "words of replies by expressed emotion",
+        EXPRESSED_EMOTIONS,
+        "reply",
+        "expressed_emotion",
+    ),
 }
 
 
@@ -225,7 +243,7 @@ def _turn_rows(number: int, dialogue: Dialogue) -> Iterable[tuple[Any, ...]]:
             mechanisms,
             None if mechanisms is None else "+".join(SHORT[name] for name in mechanisms) or "none",
             factors.act,
-            factors.tone,
+            factors.expressed_emotion,
             *(LEVELS[level] for level in levels or ()),
             *([None] * len(MECHANISMS) if levels is None else ()),
         )

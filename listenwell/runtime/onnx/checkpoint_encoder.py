@@ -18,7 +18,7 @@ from listenwell import checkpoint
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import CheckpointError, WeightsError
 from listenwell.files import cache_folder, one_at_a_time, recover
-from listenwell.runtime.names import HEAD_FILE, WHOLE
+from listenwell.runtime.names import HEAD_FILE, WHOLE, current_names
 from listenwell.runtime.weights import find_weights
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ def open_encoder(
     positions = int(settings["max_position_embeddings"])
     if WHOLE not in saved.sums:
         own, width = _arrays(saved, HEAD_FILE), int(settings["hidden_size"])
-        return CheckpointEncoder(saved, base, saved.folder, own, width, positions)
+        return CheckpointEncoder(saved, base, saved.folder, current_names(own), width, positions)
     arrays = _arrays(saved, WHOLE)
     prefix = next((old for old in prefixes if any(name.startswith(old) for name in arrays)), prefixes[0])
     encoder = {name: value for name, value in arrays.items() if name.startswith(prefix)}
     own = {name: value for name, value in arrays.items() if name not in encoder}
     width = int(settings.get("hidden_size", next(iter(encoder.values())).shape[-1]))
     return CheckpointEncoder(
-        saved, _written_out(saved, base, prefix, text, encoder), None, own, width, positions
+        saved, _written_out(saved, base, prefix, text, encoder), None, current_names(own), width, positions
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 from listenwell.dialogue import Dialogue, Factors
-from listenwell.labels import ACTS, TONES
+from listenwell.labels import ACTS, EXPRESSED_EMOTIONS
 from listenwell.papers.comae.checkpoint import make_model
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.inputs import Inputs
@@ -20,15 +20,15 @@ FAMILY = [
         ((), True),
         (("mechanisms",), True),
         (("act",), True),
-        (("tone",), True),
+        (("expressed_emotion",), True),
         (("mechanisms", "act"), False),
-        (("mechanisms", "tone"), False),
-        (("act", "tone"), False),
-        (("mechanisms", "act", "tone"), False),
+        (("mechanisms", "expressed_emotion"), False),
+        (("act", "expressed_emotion"), False),
+        (("mechanisms", "act", "expressed_emotion"), False),
         (("mechanisms", "act"), True),
-        (("mechanisms", "tone"), True),
-        (("act", "tone"), True),
-        (("mechanisms", "act", "tone"), True),
+        (("mechanisms", "expressed_emotion"), True),
+        (("act", "expressed_emotion"), True),
+        (("mechanisms", "act", "expressed_emotion"), True),
     )
 ]
 """The twelve models of CoMAE's Table 2."""
@@ -40,7 +40,9 @@ def told(dialogue, number=0):
     for place, turn in enumerate(dialogue.turns):
         asks = turn.text.endswith("?")
         act = "questioning" if asks else ACTS[(number + place) % len(ACTS)]
-        factors = Factors(act=act, tone=TONES[(number + place) % len(TONES)])
+        factors = Factors(
+            act=act, expressed_emotion=EXPRESSED_EMOTIONS[(number + place) % len(EXPRESSED_EMOTIONS)]
+        )
         if turn.speaker == dialogue.listener:
             mechanisms = ("exploration",) if asks else ("emotional_reaction",)
             factors = replace(factors, mechanisms=mechanisms)

@@ -15,19 +15,19 @@ def test_the_family_goes_by_the_papers_names():
 
 def test_the_slots_in_use():
     assert ComaeConfig().slots == (0, 1, 2, 3, 4)
-    assert ComaeConfig(factors=("act", "tone")).slots == (3, 4)
+    assert ComaeConfig(factors=("act", "expressed_emotion")).slots == (3, 4)
     assert ComaeConfig(factors=()).slots == ()
 
 
 def test_it_is_written_and_read():
-    config = ComaeConfig(factors=("tone",), hierarchical=False, weight=0.5, lr_multiplier=10)
+    config = ComaeConfig(factors=("expressed_emotion",), hierarchical=False, weight=0.5, lr_multiplier=10)
     assert ComaeConfig.from_dict(config.to_dict()) == config
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"factors": ("tone", "emotoin")}, UnknownNameError, "emotoin"),
+        ({"factors": ("expressed_emotion", "emotoin")}, UnknownNameError, "emotoin"),
         ({"factors": ("act", "act")}, InputError, "Name each factor once"),
         ({"weight": -1.0}, RecipeError, r"comae.weight is -1"),
         ({"lr_multiplier": 0.0}, RecipeError, r"comae.lr_multiplier is 0"),

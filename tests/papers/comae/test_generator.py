@@ -8,7 +8,7 @@ from listenwell.dialogue import Dialogue, Factors, Turn
 from listenwell.errors import InputError, WeightsError
 from listenwell.generators import GENERATORS
 from listenwell.generators.decoding import Decoding
-from listenwell.labels import ACTS, TONES
+from listenwell.labels import ACTS, EXPRESSED_EMOTIONS
 from listenwell.papers.comae.checkpoint import KIND, save_model
 from listenwell.papers.comae.generator import Comae, ComaeSettings
 from listenwell.papers.comae.runtime import ComaeRuntime
@@ -32,15 +32,15 @@ def test_it_speaks_by_seed(tiny_llama):
     assert len(first.candidates) > 1
     for candidate in first.candidates:
         assert candidate.text.strip() and candidate.plan.emotion is None
-        assert None not in (candidate.plan.mechanisms, candidate.plan.act, candidate.plan.tone)
+        assert None not in (candidate.plan.mechanisms, candidate.plan.act, candidate.plan.expressed_emotion)
     assert len({candidate.plan for candidate in first.candidates}) > 1
 
 
 def test_what_the_plan_gives_is_kept_and_the_rest_is_decided(tiny_llama):
     comae = generator(tiny_llama, ComaeSettings(candidates=6, decoding=SHORT))
-    given = Factors(emotion="sad", mechanisms=("exploration",), tone="caring")
+    given = Factors(emotion="sad", mechanisms=("exploration",), expressed_emotion="caring")
     found = [candidate.plan for candidate in comae.generate(TALK, given, 3).candidates]
-    assert {(plan.emotion, plan.mechanisms, plan.tone) for plan in found} == {
+    assert {(plan.emotion, plan.mechanisms, plan.expressed_emotion) for plan in found} == {
         ("sad", ("exploration",), "caring")
     }
     assert len({plan.act for plan in found}) > 1
@@ -55,7 +55,9 @@ def test_the_plan_moves_the_words(tiny_llama):
 
 
 def test_several_plans_have_their_own_replies(tiny_llama):
-    plans = [Factors(mechanisms=(), act=act, tone="joy") for act in ("wishing", "agreeing", "others")]
+    plans = [
+        Factors(mechanisms=(), act=act, expressed_emotion="joy") for act in ("wishing", "agreeing", "others")
+    ]
     found = generator(tiny_llama).generate(TALK, plans, 1).candidates
     assert {candidate.plan.act for candidate in found} == {"wishing", "agreeing", "others"}
 
@@ -101,8 +103,8 @@ def test_scores_are_the_models_own(tiny_llama):
     expected = np.log(np.where(yes, probabilities, 1 - probabilities)).sum()
     given = Factors(mechanisms=plan.mechanisms)
     expected += np.log(comae.factor_probabilities(TALK, given)["act"][ACTS.index(plan.act)])
-    tones = comae.factor_probabilities(TALK, replace(given, act=plan.act))["tone"]
-    expected += np.log(tones[TONES.index(plan.tone)])
+    expressed_emotions = comae.factor_probabilities(TALK, replace(given, act=plan.act))["expressed_emotion"]
+    expected += np.log(expressed_emotions[EXPRESSED_EMOTIONS.index(plan.expressed_emotion)])
     assert scores["plan"] == pytest.approx(expected, abs=1e-3)
     assert scores["likelihood"] < 0
 
@@ -134,7 +136,7 @@ def test_chances_follow_the_factors_before(tiny_llama, hierarchical):
     assert {name: value.shape for name, value in found.items()} == {
         "mechanisms": (3,),
         "act": (9,),
-        "tone": (10,),
+        "expressed_emotion": (10,),
     }
     assert (
         found["act"].sum() == pytest.approx(1)
@@ -143,15 +145,17 @@ def test_chances_follow_the_factors_before(tiny_llama, hierarchical):
     one, other = (
         comae.factor_probabilities(TALK, Factors(mechanisms=given)) for given in ((), ("exploration",))
     )
-    assert set(one) == {"act", "tone"}
+    assert set(one) == {"act", "expressed_emotion"}
     assert (one["act"] == pytest.approx(other["act"])) != hierarchical
-    assert comae.factor_probabilities(TALK, Factors(mechanisms=(), act="others", tone="joy")) == {}
+    assert (
+        comae.factor_probabilities(TALK, Factors(mechanisms=(), act="others", expressed_emotion="joy")) == {}
+    )
 
 
 def test_a_factor_that_the_model_lacks_is_said_and_not_pretended(tiny_llama):
-    comae = generator(tiny_llama, factors=("tone",))
-    speech = comae.generate(TALK, Factors(mechanisms=(), act="wishing", tone="joy"), 1)
-    assert speech.candidates[0].plan == Factors(tone="joy")
+    comae = generator(tiny_llama, factors=("expressed_emotion",))
+    speech = comae.generate(TALK, Factors(mechanisms=(), act="wishing", expressed_emotion="joy"), 1)
+    assert speech.candidates[0].plan == Factors(expressed_emotion="joy")
     assert speech.notices == ("The model +EM is not told: mechanisms, act.",)
     vanilla = generator(tiny_llama, factors=())
     assert vanilla.generate(TALK, None, 1).candidates[0].plan is None
@@ -186,11 +190,11 @@ class FakeAnnotator:
     def annotate_all(self, dialogues, top):
         for dialogue in dialogues:
             self.asked.append(dialogue)
-            factors = Factors(act="agreeing", tone="fear")
+            factors = Factors(act="agreeing", expressed_emotion="fear")
             yield replace(dialogue, turns=tuple(replace(turn, factors=factors) for turn in dialogue.turns))
 
 
-def test_unknown_acts_and_tones_are_read_once_and_known_ones_stay(tiny_llama):
+def test_unknown_acts_and_expressed_emotions_are_read_once_and_known_ones_stay(tiny_llama):
     comae = generator(tiny_llama)
     comae.__dict__["_annotator"] = fake = FakeAnnotator()
     comae.generate(TALK, None, 1)
@@ -199,7 +203,9 @@ def test_unknown_acts_and_tones_are_read_once_and_known_ones_stay(tiny_llama):
     before = comae.factor_probabilities(unlabelled, Factors())
     comae.generate(unlabelled, None, 1)
     assert fake.asked == [unlabelled]
-    labelled = Dialogue((replace(unlabelled.turns[0], factors=Factors(act="agreeing", tone="fear")),))
+    labelled = Dialogue(
+        (replace(unlabelled.turns[0], factors=Factors(act="agreeing", expressed_emotion="fear")),)
+    )
     assert comae.factor_probabilities(labelled, Factors())["act"] == pytest.approx(before["act"])
     plain = generator(tiny_llama, ComaeSettings(annotate=False, decoding=SHORT))
     assert plain.factor_probabilities(unlabelled, Factors())["act"] != pytest.approx(before["act"])

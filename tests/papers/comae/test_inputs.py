@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
-from listenwell.labels import ACTS, TONES
+from listenwell.labels import ACTS, EXPRESSED_EMOTIONS
 from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.inputs import NOTHING, Inputs
@@ -13,34 +13,40 @@ from tests.tiny import tiny_tokenizer
 
 VOCABULARY = Vocabulary(tiny_tokenizer())
 START, END = VOCABULARY.special("<|im_start|>"), VOCABULARY.special("<|im_end|>")
-ASK = Factors(mechanisms=("exploration",), act="questioning", tone="surprise")
+ASK = Factors(mechanisms=("exploration",), act="questioning", expressed_emotion="surprise")
 CONTEXT = Dialogue(
     (
-        Turn("a", "I am so happy", Factors(act="others", tone="joy")),
+        Turn("a", "I am so happy", Factors(act="others", expressed_emotion="joy")),
         Turn("b", "Oh no"),
-        Turn("a", "hi", Factors(tone="fear")),
+        Turn("a", "hi", Factors(expressed_emotion="fear")),
     ),
     listener="b",
 )
 
 
-def columns_of(text, speaker, act, tone):
-    return [[token, speaker, act, tone] for token in [*VOCABULARY.encode(text), END]]
+def columns_of(text, speaker, act, expressed_emotion):
+    return [[token, speaker, act, expressed_emotion] for token in [*VOCABULARY.encode(text), END]]
 
 
 def test_context_and_reply_as_the_paper_lays_them_out():
     encoded = Inputs(VOCABULARY, ComaeConfig()).encode(Example(CONTEXT, Turn("b", "What happened?", ASK)), 99)
     words = VOCABULARY.encode("What happened?")
     expected = [
-        *columns_of("I am so happy", 0, ACTS.index("others"), TONES.index("joy")),
+        *columns_of("I am so happy", 0, ACTS.index("others"), EXPRESSED_EMOTIONS.index("joy")),
         *columns_of("Oh no", 1, NOTHING, NOTHING),
-        *columns_of("hi", 0, NOTHING, TONES.index("fear")),
+        *columns_of("hi", 0, NOTHING, EXPRESSED_EMOTIONS.index("fear")),
     ]
     assert encoded.context == len(expected)
     expected += [[token, 1, NOTHING, NOTHING] for token in (START, *words)]
     assert encoded.columns.tolist() == expected
     assert encoded.labels.tolist() == [*words, END]
-    assert encoded.factors.tolist() == [0, 0, 1, ACTS.index("questioning"), TONES.index("surprise")]
+    assert encoded.factors.tolist() == [
+        0,
+        0,
+        1,
+        ACTS.index("questioning"),
+        EXPRESSED_EMOTIONS.index("surprise"),
+    ]
     assert (encoded.words, encoded.bytes, encoded.weight) == (2, 14, len(words) + 1)
 
 
@@ -53,7 +59,7 @@ def test_a_factor_that_is_not_in_use_is_nowhere():
     vanilla = Inputs(VOCABULARY, ComaeConfig(factors=()))
     assert set(vanilla.encode(Example(CONTEXT, Turn("b", "What?")), 99).columns[:, 2:].flat) == {NOTHING}
     assert vanilla.is_known(vanilla.numbers(None)) and not inputs.is_known(
-        inputs.numbers(Factors(tone="joy"))
+        inputs.numbers(Factors(expressed_emotion="joy"))
     )
 
 
@@ -62,7 +68,7 @@ def test_numbers_and_plans_are_two_spellings_of_one_thing():
     assert inputs.plan(inputs.numbers(ASK), "sad") == Factors(
         "sad", ("exploration",), "questioning", "surprise"
     )
-    none = Factors(mechanisms=(), act="others", tone="neutral")
+    none = Factors(mechanisms=(), act="others", expressed_emotion="neutral")
     assert inputs.numbers(none)[:3].tolist() == [0, 0, 0] and inputs.plan(inputs.numbers(none)) == none
     assert inputs.numbers(Factors()).tolist() == [NOTHING] * 5
 
@@ -135,9 +141,9 @@ def test_a_vocabulary_with_gpt2s_one_mark():
     assert inputs.start == inputs.end == VOCABULARY.special("<|endoftext|>")
 
 
-@pytest.mark.parametrize("name", ["mechanisms", "act", "tone"])
+@pytest.mark.parametrize("name", ["mechanisms", "act", "expressed_emotion"])
 def test_a_reply_needs_every_factor_in_use(name):
     inputs = Inputs(VOCABULARY, ComaeConfig())
-    known = {"mechanisms": (), "act": "others", "tone": "joy"}
+    known = {"mechanisms": (), "act": "others", "expressed_emotion": "joy"}
     assert inputs.is_known(inputs.numbers(Factors(**known)))
     assert not inputs.is_known(inputs.numbers(Factors(**known | {name: None})))

@@ -38,7 +38,7 @@ def test_a_context_token_is_the_sum_of_its_embeddings():
     model = by_hand()  # Eq. 2
     model.speakers[1] = torch.tensor([10.0, 0.0])
     model.factors["act"].table[0, 3] = torch.tensor([0.0, 20.0])
-    model.factors["tone"].table[0, 0] = torch.tensor([0.5, 0.5])
+    model.factors["expressed_emotion"].table[0, 0] = torch.tensor([0.5, 0.5])
     columns = torch.tensor([[[1, 1, 3, 0], [1, 0, NOTHING, 0], [1, NOTHING, NOTHING, NOTHING]]])
     assert model.embed(columns).tolist() == [[[11.5, 22.5], [1.5, 2.5], [1.0, 2.0]]]
 
@@ -50,7 +50,7 @@ def test_the_fused_embedding_is_the_sum_of_the_factors():
     tables["mechanisms"][1, 0] = torch.tensor([0.0, 2.0])  # IP: no
     tables["mechanisms"][2, 1] = torch.tensor([4.0, 0.0])  # EX: yes
     tables["act"][0, 8] = torch.tensor([0.0, 8.0])
-    tables["tone"][0, 9] = torch.tensor([16.0, 16.0])
+    tables["expressed_emotion"][0, 9] = torch.tensor([16.0, 16.0])
     plans = torch.tensor([[1, 0, 1, 8, 9], [0, 1, 0, 0, 0], [1, NOTHING, NOTHING, NOTHING, 9]])
     assert model.fuse(plans).tolist() == [[21.0, 26.0], [0.0, 0.0], [17.0, 16.0]]
 
@@ -78,15 +78,15 @@ def test_each_mechanism_has_its_own_layer():
 
 def test_a_hierarchy_reads_the_factors_before_in_their_order():
     model = by_hand()  # Eq. 7: [h_x; e_C; M_A[A]]
-    mechanisms, act, tone = (model.factors[name] for name in model.config.factors)
-    assert [part.layer.in_features for part in (mechanisms, act, tone)] == [2, 4, 6]
+    mechanisms, act, expressed_emotion = (model.factors[name] for name in model.config.factors)
+    assert [part.layer.in_features for part in (mechanisms, act, expressed_emotion)] == [2, 4, 6]
     mechanisms.table[0, 1] = torch.tensor([0.25, 0.0])
     act.table[0, 4] = torch.tensor([0.0, 0.5])
-    tone.layer.weight[0] = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
-    tone.table[0, 7, 0] = 1.0
+    expressed_emotion.layer.weight[0] = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+    expressed_emotion.table[0, 7, 0] = 1.0
     context = torch.tensor([[0.125, 9.0]] * 3)
     plans = torch.tensor([[1, 0, 0, 4, NOTHING], [0, 0, 0, 4, NOTHING], [1, 0, 0, 0, NOTHING]])
-    found = model.predict("tone", context, plans)[:, 0, 7].tolist()
+    found = model.predict("expressed_emotion", context, plans)[:, 0, 7].tolist()
     assert found == pytest.approx([math.tanh(0.875), math.tanh(0.625), math.tanh(0.375)])
 
 
@@ -96,8 +96,8 @@ def test_a_hierarchy_uses_the_earlier_factor_and_a_parallel_model_does_not(tiny_
     context = torch.randn(1, 64)
     plan = torch.tensor([[1, 0, 0, 3, 5]])
     for changed, later in (
-        (torch.tensor([[0, 0, 0, 3, 5]]), ("act", "tone")),
-        (torch.tensor([[1, 0, 0, 4, 5]]), ("tone",)),
+        (torch.tensor([[0, 0, 0, 3, 5]]), ("act", "expressed_emotion")),
+        (torch.tensor([[1, 0, 0, 4, 5]]), ("expressed_emotion",)),
         (torch.tensor([[1, 0, 0, 3, 6]]), ()),
     ):
         for name in model.config.factors:
@@ -118,13 +118,13 @@ def test_the_factors_losses_by_hand():
 
 def test_what_is_undecided_gets_its_likeliest_choice_in_turn():
     model = by_hand()
-    mechanisms, act, tone = (model.factors[name] for name in model.config.factors)
+    mechanisms, act, expressed_emotion = (model.factors[name] for name in model.config.factors)
     mechanisms.layer.bias[0] = 1.0
     mechanisms.table[0, 1, 0] = 1.0  # ER: yes
     act.layer.weight[0, 2] = 1.0  # from e_C
     act.table[0, 6, 0] = 1.0
-    tone.layer.weight[0, 4] = 1.0  # from the act
-    tone.table[0, 2, 0] = 1.0
+    expressed_emotion.layer.weight[0, 4] = 1.0  # from the act
+    expressed_emotion.table[0, 2, 0] = 1.0
     plans = torch.tensor([[NOTHING] * 5, [0, NOTHING, 1, NOTHING, NOTHING], [1, 1, 1, 0, NOTHING]])
     given = plans.clone()
     found = model.decide(torch.zeros(3, 2), plans)

@@ -88,7 +88,7 @@ def test_every_model_of_the_family_learns(tiny_llama, tmp_path, told, config):
     before = trainer.task.measure("valid")
     after = trainer.run()
     assert after["perplexity_by_token"] < 0.6 * before["perplexity_by_token"]
-    names = {"mechanisms": "cm_exact", "act": "da_hits_1", "tone": "em_hits_1"}
+    names = {"mechanisms": "cm_exact", "act": "da_hits_1", "expressed_emotion": "em_hits_1"}
     assert {name for name in names.values() if name in after} == {names[name] for name in config.factors}
     assert ("perplexity_by_token_predicted" in after) == bool(config.factors)
     assert trainer.task.conditions()["model of the family"] == config.title
@@ -115,7 +115,7 @@ def test_it_can_overfit_ten_dialogues(tiny_llama, tmp_path):
     assert candidate.plan == Factors(
         mechanisms=example.reply.factors.mechanisms,
         act=example.reply.factors.act,
-        tone=example.reply.factors.tone,
+        expressed_emotion=example.reply.factors.expressed_emotion,
     )
 
 
@@ -189,7 +189,7 @@ def test_a_reply_without_a_needed_factor_is_left_out_and_counted(tiny_llama, tmp
         return len(told_examples(4)) - len(task.examples()), said
 
     assert left_out(("mechanisms", "act")) == (1, "1 of train")
-    assert left_out(("tone",)) == (0, "none")
+    assert left_out(("expressed_emotion",)) == (0, "none")
 
 
 def test_a_corpus_without_factors_is_a_clear_error_and_no_trouble_for_vanilla(tiny_llama, tmp_path):
@@ -200,7 +200,7 @@ def test_a_corpus_without_factors_is_a_clear_error_and_no_trouble_for_vanilla(ti
         turns = [replace(t, turns=tuple(replace(u, factors=None) for u in t.turns)) for t in told_talks(4)]
         (unannotated / f"{split}.jsonl").write_text("\n".join(talk.to_json() for talk in turns) + "\n")
     recipe = told_recipe(tmp_path / "run", None, tiny_llama, data=DataRecipe("jsonl", unannotated))
-    with pytest.raises(RecipeError, match=r"mechanisms, act, tone\..*listenwell annotate"):
+    with pytest.raises(RecipeError, match=r"mechanisms, act, expressed_emotion\..*listenwell annotate"):
         ComaeTask.prepare(recipe, CPU)
     assert ComaeTask.prepare(with_changes(recipe, comae=ComaeConfig(factors=())), CPU).examples()
     missing = told_recipe(tmp_path / "run", tmp_path / "nowhere", tiny_llama)

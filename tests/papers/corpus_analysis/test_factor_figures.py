@@ -5,7 +5,7 @@ import pytest
 from matplotlib.text import Text
 
 from listenwell.dialogue import Dialogue, Factors, Turn
-from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, TONES
+from listenwell.labels import ACTS, EMOTIONS, EMOTIONS_AND_INTENTS, EXPRESSED_EMOTIONS
 from listenwell.papers.corpus_analysis import factor_report
 from listenwell.papers.corpus_analysis.factor_report import FIGURES, draw
 from listenwell.papers.corpus_analysis.factors import analyse
@@ -14,15 +14,15 @@ from listenwell.results.drawing import KINDS, STYLE
 
 def corpus():
     """Every label at least once, and a word of each label."""
-    acts, tones, intents = cycle(ACTS), cycle(TONES), cycle(EMOTIONS_AND_INTENTS)
+    acts, expressed_emotions, intents = cycle(ACTS), cycle(EXPRESSED_EMOTIONS), cycle(EMOTIONS_AND_INTENTS)
     for number, emotion in enumerate([*EMOTIONS, *EMOTIONS[:9]]):
-        act, tone = next(acts), next(tones)
+        act, expressed_emotion = next(acts), next(expressed_emotions)
         levels = (number % 3, number // 3 % 3, number // 9 % 3)
-        said = Factors(levels=levels, act=act, tone=tone, intent=next(intents))
+        said = Factors(levels=levels, act=act, expressed_emotion=expressed_emotion, intent=next(intents))
         yield Dialogue(
             (
                 Turn("speaker", f"{emotion} " * 4 + "w" * 90, Factors(intent=said.intent)),
-                Turn("listener", f"{act} {tone} " * 4 + "快乐", said),
+                Turn("listener", f"{act} {expressed_emotion} " * 4 + "快乐", said),
             ),
             emotion=emotion,
         )
@@ -127,7 +127,9 @@ def test_what_is_not_there_is_not_drawn(tmp_path):
 
 
 def test_an_x_that_never_occurs_has_dashes():
-    one = Dialogue((Turn("a", "Hi."), Turn("listener", "Yes?", Factors(act="questioning", tone="surprise"))))
+    one = Dialogue(
+        (Turn("a", "Hi."), Turn("listener", "Yes?", Factors(act="questioning", expressed_emotion="surprise")))
+    )
     panel, _ = canvas_of("heat-maps", analyse([one], draws=2)).axes
     shown = {text.get_position(): text.get_text() for text in panel.texts}
     assert shown[(4, 8)] == "1.00" and shown[(4, 0)] == "0"

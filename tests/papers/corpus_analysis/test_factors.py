@@ -22,8 +22,8 @@ from listenwell.papers.corpus_analysis.words import label_words, log_odds
 ER, IP, EX = "emotional_reaction", "interpretation", "exploration"
 
 
-def reply(mechanisms, act, tone, **more):
-    return Factors(mechanisms=mechanisms, act=act, tone=tone, **more)
+def reply(mechanisms, act, expressed_emotion, **more):
+    return Factors(mechanisms=mechanisms, act=act, expressed_emotion=expressed_emotion, **more)
 
 
 BOTH = reply((ER, EX), "questioning", "surprise")
@@ -68,14 +68,14 @@ def test_each_mechanism_of_a_reply_makes_a_pair_and_replies_without_are_left_out
     assert found.information.share == pytest.approx((1.5 - 0.75 * log2(3)) / (2 - 0.75 * log2(3)))
 
 
-def test_acts_and_tones_are_counted_in_empathetic_replies_or_in_all():
-    found = table("act", "tone")
+def test_acts_and_expressed_emotions_are_counted_in_empathetic_replies_or_in_all():
+    found = table("act", "expressed_emotion")
     assert (
         found.counts.to_numpy().sum() == 4
     )  # the reply whose mechanisms nobody knows stays, the one without goes
     assert found.information.bits == pytest.approx(1.5)
     assert found.information.share == pytest.approx(1.0)
-    everyone = table("act", "tone", ALL)
+    everyone = table("act", "expressed_emotion", ALL)
     assert everyone.counts.to_numpy().sum() == 5
     assert everyone.information.bits == pytest.approx(0.4 * log2(2.5) + 0.6 * log2(5))
 
@@ -102,7 +102,7 @@ def test_nothing_and_one_class_are_no_division_by_zero():
     empty = table("mechanism", "act", replies=[])
     assert empty.information is None and not empty.counts.to_numpy().any()
     assert empty.to_dict()["conditional"] == [None, None, None]
-    single = table("act", "tone", replies=[(0, ASK), (1, ASK)])
+    single = table("act", "expressed_emotion", replies=[(0, ASK), (1, ASK)])
     assert single.information.bits == 0.0 and single.information.share is None
     assert (single.information.low, single.information.high, single.information.independent) == (
         0.0,
@@ -113,16 +113,16 @@ def test_nothing_and_one_class_are_no_division_by_zero():
 
 def test_the_interval_is_over_dialogues_and_by_the_seed():
     varied = [WISH, ASK, ASK, UNREAD, NONE] * 4
-    within_one = table("act", "tone", ALL, replies=[(7, factors) for factors in varied])
+    within_one = table("act", "expressed_emotion", ALL, replies=[(7, factors) for factors in varied])
     assert within_one.information.low == pytest.approx(within_one.information.bits)
     assert within_one.information.high == pytest.approx(within_one.information.bits)
     across = list(enumerate(varied))
-    found = table("act", "tone", ALL, replies=across, seed=1)
+    found = table("act", "expressed_emotion", ALL, replies=across, seed=1)
     assert found.information.low < found.information.bits < found.information.high
-    assert table("act", "tone", ALL, replies=across, seed=1).information == found.information
-    assert table("act", "tone", ALL, replies=across, seed=2).information != found.information
+    assert table("act", "expressed_emotion", ALL, replies=across, seed=1).information == found.information
+    assert table("act", "expressed_emotion", ALL, replies=across, seed=2).information != found.information
     with pytest.raises(InputError, match="0 draws"):
-        cross_table(rows_of(across), "act", "tone", draws=0)
+        cross_table(rows_of(across), "act", "expressed_emotion", draws=0)
 
 
 def test_replies_come_right_after_another_persons_turn():
@@ -139,8 +139,8 @@ def test_replies_come_right_after_another_persons_turn():
     assert turns[turns["is_reply"]]["act"].tolist() == [ASK.act, BOTH.act]
 
 
-SORRY = Factors(levels=(2, 0, 0), act="sympathizing", tone="sadness", intent="sympathizing")
-HOW = Factors(levels=(1, 0, 2), act="questioning", tone="surprise", emotion="proud")
+SORRY = Factors(levels=(2, 0, 0), act="sympathizing", expressed_emotion="sadness", intent="sympathizing")
+HOW = Factors(levels=(1, 0, 2), act="questioning", expressed_emotion="surprise", emotion="proud")
 TALKS = [
     talk(
         ("speaker", "My dog died, my dog!", Factors(intent="sad")),
@@ -169,7 +169,7 @@ def test_labels_are_counted_by_role():
         "intent_listener": (1, {"sympathizing": 1}),
         "intent_last": (2, {"proud": 1, "sympathizing": 1}),
         "act": (2, {"questioning": 1, "sympathizing": 1}),
-        "tone": (2, {"sadness": 1, "surprise": 1}),
+        "expressed_emotion": (2, {"sadness": 1, "surprise": 1}),
         "mechanism": (2, {ER: 2, EX: 1}),
         "mechanisms": (2, {"ER": 1, "ER+EX": 1}),
         "level_emotional_reaction": (2, {"weak": 1, "strong": 1}),
@@ -194,7 +194,7 @@ def test_words_are_counted_by_emotion_and_role():
     assert sad.total == 5 and [(word.word, word.count) for word in sad.used] == [("dog", 2), ("died", 1)]
     (questioning,) = (one for one in found["act"] if one.label == "questioning")
     assert questioning.total == 2 and [word.word for word in questioning.used] == ["wow"]
-    assert list(found) == ["emotion_speaker", "emotion_listener", "act", "tone"]
+    assert list(found) == ["emotion_speaker", "emotion_listener", "act", "expressed_emotion"]
 
 
 def test_the_emotion_heard_stands_in_where_the_corpus_gives_none():

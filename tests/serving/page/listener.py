@@ -18,14 +18,14 @@ HELP = (
 
 @dataclass
 class PageListener(FakeListener):
-    """Its reply names the act and the tone that were planned; CRISIS and CONCERN in a message are heard."""
+    """Its reply names the planned act and expressed emotion; CRISIS and CONCERN in a message are heard."""
 
     def _answer(self, request):
         said = request.dialogue.turns[-1].text
         plain = super()._answer(request)
         plan = _steered(request.target) if self.plan else None
-        reply = f"({plan.act}, {plan.tone}) You said: {said}" if plan else f"You said: {said}"
-        other = replace(PLAN, mechanisms=("exploration",), act="questioning", tone="surprise")
+        reply = f"({plan.act}, {plan.expressed_emotion}) You said: {said}" if plan else f"You said: {said}"
+        other = replace(PLAN, mechanisms=("exploration",), act="questioning", expressed_emotion="surprise")
         candidates = (
             Candidate(reply, plan, (("ranker", 0.5),)),
             Candidate("How was it?", self.plan and other),

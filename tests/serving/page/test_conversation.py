@@ -23,7 +23,7 @@ def test_a_talk_with_what_is_behind_each_reply(page):
     expect(pressed).to_have_text(["interpretation", "acknowledging", "joy"])
     unfold(page, "Other candidates")
     expect(page.locator(".candidates li").nth(1)).to_contain_text(
-        "Plan: emotion proud · mechanisms exploration · act questioning · tone surprise."
+        "Plan: emotion proud · mechanisms exploration · act questioning · expressed emotion surprise."
     )
     expect(page.locator(".candidates li").first).to_contain_text("Selected reply:")
     unfold(page, "Other candidates")

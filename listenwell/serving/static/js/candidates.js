@@ -33,6 +33,6 @@ function item(candidate, index, reply, steering) {
 }
 
 /** The factors of a plan that can be requested. */
-function requested({ emotion, mechanisms, act, tone }) {
-  return Object.fromEntries(Object.entries({ emotion, mechanisms, act, tone }).filter(([, value]) => value != null));
+function requested({ emotion, mechanisms, act, expressed_emotion }) {
+  return Object.fromEntries(Object.entries({ emotion, mechanisms, act, expressed_emotion }).filter(([, value]) => value != null));
 }

@@ -3,13 +3,13 @@
 import { button, h } from "./dom.js";
 import { plain, planParts, seconds } from "./words.js";
 
-const NAMES = { emotion: "Emotion", mechanisms: "Mechanisms", act: "Act", tone: "Tone" };
+const NAMES = { emotion: "Emotion", mechanisms: "Mechanisms", act: "Act", expressed_emotion: "Expressed emotion" };
 const MECHANISMS =
   "Emotional reaction: shows warmth or concern. Interpretation: says what it understood. Exploration: asks for more.";
 const GROUPS = [
   ["mechanisms", "Communication mechanisms", MECHANISMS],
   ["act", "Dialogue act", ""],
-  ["tone", "Expressed emotion", ""],
+  ["expressed_emotion", "Expressed emotion", ""],
 ];
 
 /**

@@ -63,7 +63,7 @@ export function personaWords(lines) {
 }
 
 /** The factors of a plan, in the order in which they are decided. */
-export const PARTS = { emotion: "emotion", mechanisms: "mechanisms", act: "act", tone: "tone" };
+export const PARTS = { emotion: "emotion", mechanisms: "mechanisms", act: "act", expressed_emotion: "expressed emotion" };
 
 /**
  * The factors of a plan as [name, value]; undecided ones are left out.
