@@ -65,7 +65,7 @@ def test_a_full_reply_is_measured_in_time_and_memory(planned, tmp_path, monkeypa
     assert result["times_one_candidate"] > 1
     assert sorted(result["share"]) == sorted(PLACES)
     assert sum(result["share"].values()) == pytest.approx(1, abs=0.01)
-    assert 100 < result["peak_mb"] < 2000  # onnxruntime and two encoders at least
+    assert 100 < result["peak_mb"] < 2500  # onnxruntime and three encoders, whose graphs are built here
     assert 100 < result["peak_mb_after_a_long_talk"] < 4000
     assert 0.1 < result["first_word_seconds"] < 60
     assert result["stages_seconds"]["load"] > 0 and result["stages_seconds"]["first reply"] > 0

@@ -103,7 +103,7 @@ class Annotator:
             if name not in HEADS:
                 raise unknown_name("head", name, HEADS)
         folders = find_classifiers(SHIPPED if name_or_folder is None else Path(name_or_folder))
-        loaded = [_load_classifier(folder, weights, engine, precision) for folder in folders]
+        loaded = [load_backend(folder, weights, engine, precision) for folder in folders]
         key = hash_files(folder / MANIFEST for folder in folders)
         if weights is not None:  # the checkpoints' own sums do not cover another encoder
             encoder = find_weights(loaded[0][0].config.base, weights)
@@ -220,7 +220,7 @@ class Annotator:
                     yield item, Reading(EMOTION_GROUP, _groups(row, top))
 
 
-def _load_classifier(
+def load_backend(
     folder: Path, weights: Path | None, engine: str, precision: str
 ) -> tuple[ClassifierBackend, Vocabulary, str]:
     """A classifier, its vocabulary, and its engine's part of the key: none for torch."""

@@ -4,12 +4,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, GOEMOTIONS, LEVELS, MECHANISMS, LabelSet
+from listenwell.labels import (
+    ACTS,
+    EMOTIONS,
+    EXPRESSED_EMOTIONS,
+    GOEMOTIONS,
+    LEVELS,
+    MECHANISMS,
+    RISK_KINDS,
+    RISK_LEVELS,
+    LabelSet,
+)
 from listenwell.labels import EMOTIONS_AND_INTENTS as INTENTS
 
 CONTEXT, UTTERANCE, REPLY = "context", "utterance", "reply"
 """What a head reads: the dialogue so far, one utterance alone, or a reply after what it answers."""
-VIEWS = (CONTEXT, UTTERANCE, REPLY)
+RECENT = "recent"
+"""The last turns, as crisis detection reads them (`views.recent_view`)."""
+VIEWS = (CONTEXT, UTTERANCE, REPLY, RECENT)
 GIVEN_FROM = 0.3
 """From which probability on one of several labels counts as given (Demszky et al. 2020, §5.2)."""
 EMOTION_GROUP = "emotion_group"
@@ -40,10 +52,15 @@ HEADS: Mapping[str, Head] = MappingProxyType(
             Head("expressed_emotion", "expressed emotion", EXPRESSED_EMOTIONS, UTTERANCE),
             Head("goemotions", "expressed emotions, finely", GOEMOTIONS, UTTERANCE, several=True),
             *(Head(name, f"level of {name.replace('_', ' ')}", LEVELS, REPLY) for name in MECHANISMS),
+            Head("risk_level", "risk in the speaker's messages", RISK_LEVELS, RECENT),
+            Head("risk_kind", "kind of risk", RISK_KINDS, RECENT),
         )
     }
 )
 """By name. `emotion` and `response` are read from the dialogue up to a turn, as is the user's situation."""
+
+RISK_HEADS = ("risk_level", "risk_kind")
+"""The heads of the crisis classifier (`safety.classifier`), which has an encoder of its own."""
 
 ORDER = ("emotion", EMOTION_GROUP, *(name for name in HEADS if name != "emotion"))
 """The order of readings on a turn."""

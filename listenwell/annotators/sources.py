@@ -11,10 +11,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from listenwell.annotators.heads import HEADS
-from listenwell.annotators.views import View, context_view
+from listenwell.annotators.heads import HEADS, RISK_HEADS
+from listenwell.annotators.views import View, context_view, recent_view
 from listenwell.corpora import CORPORA, CorpusLoader, Item
 from listenwell.corpora.epitome import SPLIT_RULE
+from listenwell.corpora.risk import KIND, LEVEL
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.labels import LEVELS, MECHANISMS, act_of, expressed_emotion_of
 
@@ -122,6 +123,16 @@ def _replies(item: Item) -> Iterator[Labelled]:
     yield Labelled(context_view(item), labels, item.turns[0].text, words)
 
 
+def _risks(item: Item) -> Iterator[Labelled]:
+    """Every turn with a level of risk, with the turns before it."""
+    if not isinstance(item, Dialogue):
+        return
+    for number, turn in enumerate(item.turns):
+        if (level := turn.note(LEVEL)) and (kind := turn.note(KIND)):
+            view = recent_view(item.turns[: number + 1], item.listener)
+            yield Labelled(view, {"risk_level": (level,), "risk_kind": (kind,)}, item.id)
+
+
 _NO_QUESTION = re.compile(
     r"do ?n'?t\b(?! (?:you|they|we|people)\b)"  # don't worry
     r"|have (?:fun|a|an|some|faith)\b"  # have fun
@@ -180,6 +191,8 @@ _SOURCES = (
         "raters'; an expressed emotion only where a comment's labels map to a single one",
     ),
     Source("replies", "epitome", tuple(MECHANISMS), _replies, f"raters'; split by {SPLIT_RULE}"),
+    Source("risk", "risk_messages", RISK_HEADS, _risks, "two language models'; split by writer"),
+    Source("everyday", "everyday_messages", RISK_HEADS, _risks, "none, or a language model's"),
 )
 SOURCES: Mapping[str, Source] = MappingProxyType({source.name: source for source in _SOURCES})
 """By name; all have the splits train, valid and test."""
@@ -203,6 +216,8 @@ _QUESTIONS = (
     Question("expressed emotion", "expressed_emotion", "comments"),
     Question("expressed emotions, 28", "goemotions", "comments"),
     *(Question(name.replace("_", " "), name, "replies") for name in MECHANISMS),
+    Question("risk level", "risk_level", "risk"),
+    Question("kind of risk", "risk_kind", "risk"),
 )
 QUESTIONS: Mapping[str, Question] = MappingProxyType({question.name: question for question in _QUESTIONS})
 

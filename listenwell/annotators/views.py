@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from listenwell.dialogue import Dialogue
+from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import WeightsError
 from listenwell.runtime.text import Vocabulary
 
@@ -45,6 +45,23 @@ def marks(vocabulary: Vocabulary) -> tuple[int, int]:
 def context_view(dialogue: Dialogue, turns: int | None = None) -> View:
     """The dialogue's first `turns` turns; all of them without a number."""
     return tuple((turn.text, turn.speaker == dialogue.listener) for turn in dialogue.turns[:turns])
+
+
+RECENT_TURNS = 6
+"""How many turns a recent view has."""
+OWN_CHARACTERS = 100
+"""How much a recent view keeps of each of the listener's turns: enough to see what was asked."""
+
+
+def recent_view(turns: Sequence[Turn], listener: str) -> View:
+    """The last turns; of the listener's only the beginnings, so that fixed answers leave room.
+
+    Crisis detection reads what the person wrote, and what it was an answer to.
+    """
+    return tuple(
+        (turn.text[:OWN_CHARACTERS] if turn.speaker == listener else turn.text, turn.speaker == listener)
+        for turn in turns[-RECENT_TURNS:]
+    )
 
 
 def encode_views(vocabulary: Vocabulary, views: Sequence[View], limit: int) -> list[Input]:

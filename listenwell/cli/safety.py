@@ -1,16 +1,25 @@
-"""`listenwell safety`: measure crisis detection and the reply filter, and train the crisis classifier."""
+"""`listenwell safety`: measure crisis detection and the reply filter, and fit the thresholds of detection."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-safety = typer.Typer(no_args_is_help=True, help="Measure and train crisis detection and the reply filter.")
+if TYPE_CHECKING:
+    from listenwell.safety.crisis import Detector
+
+safety = typer.Typer(
+    no_args_is_help=True, help="Measure crisis detection and the reply filter; fit thresholds."
+)
 measure = typer.Typer(no_args_is_help=True, help="Measure on sentences, a corpus, or replies; prints JSON.")
 safety.add_typer(measure, name="measure")
 
 Keep = Annotated[Path | None, typer.Option(help="A folder for result files.")]
+Classifier = Annotated[
+    Path | None,
+    typer.Option("--classifier", help="A crisis classifier's checkpoint; the shipped one otherwise."),
+]
 Show = Annotated[int, typer.Option(min=0, help="How many filtered replies of each system to show.")]
 
 
@@ -22,45 +31,111 @@ def sentences(
     keep: Keep = None,
 ) -> None:
     """Recall and false alarms of crisis detection on labelled sentences."""
-    from listenwell.files import hash_files, sha256
-    from listenwell.safety import crisis
-    from listenwell.safety.head import SHIPPED
+    from listenwell.files import sha256
+    from listenwell.safety.crisis import Detector
     from listenwell.safety.measure import as_json, read_list, report
 
-    figures = report(crisis.Detector.load(), read_list(file))
-    thresholds = f"sure {crisis.SURE}, agrees {crisis.AGREES}, uneasy {crisis.UNEASY}"
+    detector = Detector.load()
+    figures = report(detector, read_list(file))
     for part, values in figures["figures"].items():
         if keep is None:
             break
         metrics = {name.replace(" ", "_"): value for name, value in values.items()}
         count, crises = int(metrics.pop("sentences")), metrics.pop("crises")
-        _write(
+        _write_detection(
             keep,
             f"measure sentences {file.name}",
             metrics,
-            task="safety",
-            system=f"{part}: crisis",
+            detector,
+            part,
+            (("crises", f"{crises:.0f}"),),
             corpus="own sentences",
-            split=part,
             count=count,
             data=sha256(file),
-            conditions=(("part", part), ("crises", f"{crises:.0f}"), ("thresholds", thresholds)),
-            checkpoint=hash_files([SHIPPED / "model.safetensors", SHIPPED / "config.json"]),
         )
     typer.echo(as_json(figures))
 
 
 @measure.command()
+def messages(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, help="A JSONL file of labelled messages, or a folder such as data/risk/test."
+        ),
+    ],
+    keep: Keep = None,
+    folder: Classifier = None,
+) -> None:
+    """Recall and false alarms of crisis detection on messages and conversations, by kind and form."""
+    from listenwell.corpora.risk import RiskMessages
+    from listenwell.errors import InputError
+    from listenwell.files import hash_files
+    from listenwell.safety.crisis import Detector
+    from listenwell.safety.measure import as_json, cases, risk_report
+
+    files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path} holds no JSONL file.", "Name a folder such as data/risk/test.")
+    detector, loader = Detector.load(folder), RiskMessages(path.parent)
+    dialogues = [dialogue for file in files for dialogue in loader.dialogues(file)]
+    figures = risk_report(cases(detector, dialogues))
+    for part, values in figures.items():
+        if keep is None:
+            break
+        metrics = {
+            name.replace(", ", "_").replace(" ", "_").replace("-", "_"): value
+            for name, value in values.items()
+        }
+        count = int(metrics.pop("messages"))
+        name = path.stem if part == "all" else f"{path.stem}, {part}"
+        fields: dict[str, Any] = {"corpus": "risk messages", "count": count, "data": hash_files(files)}
+        _write_detection(
+            keep, f"measure messages {path.name}", metrics, detector, name, (), classifier=folder, **fields
+        )
+    typer.echo(as_json({**figures, "skipped": loader.report.lines()}))
+
+
+@measure.command()
+def agreement(
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The folder with the messages.")
+    ] = Path("data/risk"),
+    keep: Keep = None,
+) -> None:
+    """How far writer and second annotator agree on the level and the kind of labelled messages."""
+    from listenwell.files import hash_files
+    from listenwell.safety.measure import as_json, label_agreement
+
+    files = sorted(folder.rglob("*.jsonl"))
+    figures = label_agreement(files)
+    if keep:
+        metrics = dict(figures)
+        _write(
+            keep,
+            "measure agreement",
+            metrics,
+            task="safety",
+            system="writer and second annotator: labels",
+            corpus="risk messages",
+            split="all",
+            count=int(metrics.pop("messages")),
+            data=hash_files(files),
+            conditions=(("annotators", "language models; the second did not see the first label"),),
+        )
+    typer.echo(as_json(dict(figures)))
+
+
+@measure.command()
 def corpus(
-    name: Annotated[str, typer.Argument(help="A corpus of conversations.")],
+    name: Annotated[str, typer.Argument(help="A corpus of conversations or comments.")],
     split: Annotated[str, typer.Argument(help="One of its splits.")],
     keep: Keep = None,
     show: Show = 0,
 ) -> None:
-    """Alarms on the messages of a corpus, and the share of its replies that is filtered."""
+    """Alarms on the messages of a corpus, each read alone, and the share of its replies that is filtered."""
     from listenwell.corpora import CORPORA
     from listenwell.dialogue import Dialogue
-    from listenwell.errors import InputError
     from listenwell.evaluation.baselines import HUMAN
     from listenwell.files import data_folder, hash_files
     from listenwell.safety.crisis import Detector
@@ -71,19 +146,25 @@ def corpus(
     messages, replies = list[str](), list[str]()
     for dialogue in reader.read(split):
         if not isinstance(dialogue, Dialogue):
-            raise InputError(f"The corpus {name} has no conversations.", "Name one that has.")
+            messages.append(dialogue.text)
+            continue
         for turn in dialogue.turns:
             (replies if turn.speaker == dialogue.listener else messages).append(turn.text)
+    detector = Detector.load()
+    rates = alarms(detector, list(dict.fromkeys(messages)))  # a post may occur several times
+    report: dict[str, Any] = {"corpus": f"{name}, {split}", "alarms": dict(rates), "replies": len(replies)}
+    command, data = f"measure corpus {name} {split}", hash_files(reader.files(split))
+    if replies:
+        figures = filtered({HUMAN: replies}, show)
+        report |= figures | {"faults": figures["faults"][HUMAN]}
+    if keep and replies:
+        _keep_replies({HUMAN: replies}, (name, split), data, command, keep)
     if keep:
-        command = f"measure corpus {name} {split}"
-        _keep_replies({HUMAN: replies}, (name, split), hash_files(reader.files(split)), command, keep)
-    figures = filtered({HUMAN: replies}, show)
-    head = {
-        "corpus": f"{name}, {split}",
-        "alarms": alarms(Detector.load(), list(dict.fromkeys(messages))),  # a post may occur several times
-        "replies": len(replies),
-    }
-    typer.echo(as_json(head | figures | {"faults": figures["faults"][HUMAN]}))
+        metrics = {"everyday_crisis": rates["crisis"], "everyday_concern": rates["concern"]}
+        part = f"messages of {name} {split}"
+        fields: dict[str, Any] = {"corpus": name, "count": int(rates["texts"]), "data": data}
+        _write_detection(keep, command, metrics, detector, part, (), **fields)
+    typer.echo(as_json(report))
 
 
 @measure.command()
@@ -133,19 +214,29 @@ def replies(
 
 
 @safety.command()
-def train(
-    folder: Annotated[Path, typer.Argument(help="Where the checkpoint is written.")],
-    card: Annotated[
-        Path | None, typer.Option(help="A model card; its line {{figures}} becomes a table.")
-    ] = None,
-    sentences: Annotated[
-        Path | None, typer.Option("--sentences", "--list", help="Labelled sentences to measure on.")
-    ] = None,
+def thresholds(
+    run: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="A trained classifier's checkpoint.")
+    ],
+    out: Annotated[Path, typer.Argument(help="Where the checkpoint with thresholds is written.")],
+    data: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="The folder with the labelled messages.")
+    ] = Path("data/risk"),
 ) -> None:
-    """Train the crisis classifier and write a checkpoint with its recipe, metrics and card."""
-    from listenwell.safety.train import write_checkpoint
+    """Fit a crisis classifier's thresholds on validation, and write a checkpoint that holds them."""
+    from listenwell.corpora.risk import EverydayMessages, RiskMessages
+    from listenwell.safety.crisis import Detector
+    from listenwell.safety.measure import cases, risk_metrics
+    from listenwell.safety.thresholds import Rates, fit_thresholds, with_thresholds, write_thresholds
 
-    write_checkpoint(folder, card, sentences)
+    detector = Detector.load(run)
+    risk = list(RiskMessages(data).read("valid"))
+    everyday = list(EverydayMessages(data).read("valid"))
+    fitted = fit_thresholds(detector, cases(detector, risk), cases(detector, everyday), Rates())
+    write_thresholds(run, out, fitted)
+    typer.echo(fitted.to_json())
+    for name, value in risk_metrics(cases(with_thresholds(detector, fitted), risk)).items():
+        typer.echo(f"{name}: {value:.1f}")
 
 
 def _keep_replies(
@@ -168,6 +259,39 @@ def _keep_replies(
             data=data,
             conditions=(("reasons", ", ".join(REASONS)), ("patterns", f"sha256 {sha256(FILE)[:12]}")),
         )
+
+
+def _write_detection(
+    folder: Path,
+    command: str,
+    metrics: Mapping[str, float],
+    detector: "Detector",
+    part: str,
+    conditions: tuple[tuple[str, str], ...],
+    classifier: Path | None = None,
+    **fields: Any,  # noqa: ANN401
+) -> None:
+    """Write a result of crisis detection with its thresholds in words; the shipped classifier is `crisis`."""
+    from listenwell.files import hash_files
+    from listenwell.safety import crisis
+    from listenwell.safety.classifier import SHIPPED
+
+    own = detector.classifier.thresholds
+    words = f"crisis {own.crisis:g}, concern {own.concern:g}, weak patterns {crisis.AGREES:g}: {own.fitted}"
+    option = f" --classifier {classifier.name}" if classifier else ""
+    _write(
+        folder,
+        f"{command}{option}",
+        metrics,
+        task="safety",
+        system=f"{part}: {classifier.name if classifier else 'crisis'}",
+        split=part,
+        conditions=(("part", part), *conditions, ("thresholds", words)),
+        checkpoint=hash_files(
+            file for file in (classifier or SHIPPED).iterdir() if file.suffix in (".safetensors", ".json")
+        ),
+        **fields,
+    )
 
 
 def _write(folder: Path, command: str, metrics: Mapping[str, float], **fields: Any) -> None:  # noqa: ANN401

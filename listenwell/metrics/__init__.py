@@ -34,7 +34,7 @@ from listenwell.metrics.ranking import (
     ranking_metrics,
     recall_at,
 )
-from listenwell.metrics.significance import Difference, paired_bootstrap, sign_test
+from listenwell.metrics.significance import Difference, paired_bootstrap, sign_test, wilson_interval
 from listenwell.metrics.similarity import greedy_matching, sentence_similarity
 from listenwell.words import expanded, normalized, words
 
@@ -76,5 +76,6 @@ __all__ = [
     "stock_phrase_rate",
     "top_k_accuracy",
     "vader",
+    "wilson_interval",
     "words",
 ]

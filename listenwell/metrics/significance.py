@@ -1,5 +1,6 @@
-"""Significance of differences: sign test and paired bootstrap."""
+"""Significance of differences and intervals of shares: sign test, paired bootstrap, Wilson interval."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,6 +33,17 @@ def sign_test(wins: int, losses: int) -> float:
         return 1.0
     test = library("scipy.stats", "scipy", "The sign test").binomtest
     return float(test(wins, wins + losses, 0.5).pvalue)
+
+
+def wilson_interval(hits: int, count: int, z: float = 1.96) -> tuple[float, float]:
+    """The interval of a share of `count` items (Wilson 1927), with 95 % by default; unlike the normal
+    approximation it is right for shares near 0 and 1."""
+    if not 0 <= hits <= count or count < 1:
+        raise InputError(f"{hits} of {count} is no share.", "Give hits from 0 to the count.")
+    share, square = hits / count, z * z / count
+    middle = (share + square / 2) / (1 + square)
+    half = z * math.sqrt(share * (1 - share) / count + square / (4 * count)) / (1 + square)
+    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def paired_bootstrap(

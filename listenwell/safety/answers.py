@@ -4,6 +4,7 @@ Each acknowledges the message, says that a program cannot do what a person can, 
 user to continue. It asks nothing that a program could not act on, and promises nothing.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -35,24 +36,40 @@ def answer(kind: str, help: Help, again: bool = False) -> str:
         again: whether it was given in this conversation before; then a shorter one.
     """
     parts = answers()[AGAIN if again else FIRST][kind]
-    words = {"lines": describe_lines(help), "directory": help.directory, "emergency": help.emergency}
+    words = {"lines": describe_lines(help, kind), "directory": help.directory, "emergency": help.emergency}
     return "\n\n".join(part.format(**words) for part in parts)
 
 
-def describe_lines(help: Help) -> str:
-    """The help lines as text."""
-    if not help.lines:
+def describe_lines(help: Help, kind: str) -> str:
+    """The help lines for a kind of crisis as text."""
+    lines = help.lines_for(kind)
+    if not lines:
         return f"You can find someone to talk to, in your country and language, at {help.directory}."
-    named = " or ".join(
-        f"{line.name}: {line.number}" + (f" ({line.hours})" if line.hours else "") for line in help.lines
+    *first, last = (
+        f"{line.name}: {line.number}" + (f" ({line.hours})" if line.hours else "") for line in lines
     )
+    named = f"{', '.join(first)} or {last}" if first else last
     return f"You can call {named}. More lines, also to chat with, are at {help.directory}."
 
 
 def given_before(kind: str, own_turns: Sequence[str]) -> bool:
-    """Whether one of a listener's earlier turns was the fixed answer to this kind."""
-    beginning = answers()[FIRST][kind][0].partition("{")[0]
-    return any(text.startswith(beginning) for text in own_turns)
+    """Whether one of a listener's earlier turns was a fixed answer to this kind."""
+    return any(answered_kind(text) == kind for text in own_turns)
+
+
+def answered_kind(text: str) -> str | None:
+    """The kind of crisis that a listener's turn is the fixed answer to; None for any other turn."""
+    return next((kind for kind, beginning in _beginnings() if beginning.match(text)), None)
+
+
+@cache
+def _beginnings() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """For each kind, its answers' first paragraphs with anything in the place of numbers and names."""
+    return tuple(
+        (kind, re.compile(re.sub(r"\\\{\w+\\\}", ".+?", re.escape(answers()[part][kind][0]))))
+        for part in (FIRST, AGAIN)
+        for kind in KINDS
+    )
 
 
 def fallback(own_turns: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 import re
 
+from listenwell.labels import RISK_LEVELS
 from listenwell.safety.patterns.base import (
     ABUSE,
     EMERGENCY,
@@ -15,7 +16,7 @@ from listenwell.safety.patterns.base import (
 )
 from listenwell.words import word_set
 
-NONE, CONCERN, CRISIS = LEVELS = ("none", "concern", "crisis")
+NONE, CONCERN, CRISIS = LEVELS = RISK_LEVELS.labels
 """The severity levels: nothing, something to keep in mind, something to answer now."""
 _SECTIONS = word_set(
     "past overcome current present told story said laugh earnest figurative accident annoyance condition "
@@ -57,16 +58,6 @@ GONE_BY = word_set("was were had used tried wanted did thought")
 UNREAL = word_set("almost nearly would could might")
 """In what somebody did to one: it was not done, or in a game."""
 CALLED = re.compile(r" (?:called|named|titled|entitled|name of|title) (?:\S+ ){0,2}$")
-TOPICS = word_set(
-    "die died dies dying dead death kill killed killing kills suicide suicidal alive exist existing hang "
-    "rope pills tablets overdose overdosed bridge jump gun knife razor blade cutting cuts blood bleeding "
-    "bleed burn burning harm ending end disappear vanish goodbye burden wake hits beats slaps slapped "
-    "choked chokes punches raped rape touches touching assaulted abuse abused abusive molested threatens "
-    "threatened violent breathe breathing chest unconscious collapsed ambulance fire smoke stabbed shot "
-    "shoot shooting poison bleach strangle strangled murder herself himself locked forever buried grave "
-    "heaven pain noose wrists platform tracks roof ledge"
-)
-"""Words of which a sentence must have one for the classifier alone to count."""
 
 
 def in_context(
@@ -174,13 +165,6 @@ def _is_figurative(pattern: Pattern, phrase: str, around: str) -> bool:
     if loose and _CONTEXT["figurative"].search(around):
         return True
     return pattern.kind == HARM_TO_OTHERS and bool(_CONTEXT["annoyance"].search(around))
-
-
-def speaks_of_harm(sentence: str) -> bool:
-    """Whether the classifier alone counts: a word of harm that is not quoted from a story."""
-    return bool(TOPICS & set(sentence.split())) and not (
-        '"' in sentence and _CONTEXT["story"].search(f"{sentence} ")
-    )
 
 
 def softened(text: str, start: int, end: int) -> bool:

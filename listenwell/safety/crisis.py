@@ -1,35 +1,31 @@
-"""Crisis detection in a message, by patterns and a trained classifier.
+"""Crisis detection in a person's last messages: a classifier, and patterns as a floor.
 
-A strong pattern is a crisis unless its context says otherwise (negated, past, a song, a joke); a weak one
-needs the classifier to agree; the classifier alone needs a high probability. What is past, denied or only
-hinted at is a *concern*: the conversation continues, and help is mentioned.
+The classifier reads the last turns together. A strong pattern is a crisis unless its context says otherwise
+(negated, past, a song, a joke); a weak one needs the classifier to agree. Patterns only raise the
+classifier's level. What is past, denied or not certain is a *concern*: the conversation continues with care,
+and help is mentioned.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
+from listenwell.annotators.views import View, recent_view
 from listenwell.dialogue import Dialogue
 from listenwell.safety import context_modifiers
-from listenwell.safety.context_modifiers import CONCERN, CRISIS, LEVELS, NONE
-from listenwell.safety.head import PAST, Head
-from listenwell.safety.normalizer import Normalized, normalize
-from listenwell.safety.patterns.base import KINDS, STRONG, patterns
+from listenwell.safety.answers import answered_kind
+from listenwell.safety.classifier import CONCERN, CRISIS, NONE, CrisisClassifier
+from listenwell.safety.normalizer import normalize
+from listenwell.safety.patterns.base import STRONG, patterns
 
-SURE = 0.9
-"""Probability from which the classifier alone makes a crisis."""
-AGREES = 0.3
-"""Probability from which it confirms a weak pattern."""
-UNEASY = 0.6
-"""Probability from which the classifier alone makes a concern."""
-SHORT = 16
-"""Minimum length of a sentence for the classifier alone."""
+LEVELS = (NONE, CONCERN, CRISIS)
+AGREES = 0.2
+"""Probability of a crisis from which the classifier confirms a weak pattern."""
 FRAGMENT = 5
 """A message with fewer words and no final punctuation continues in the next one."""
 LAST_CHARACTERS = 20_000
 """Only the end of a longer text is read, as by the listener (`listener.MAX_CHARACTERS`)."""
+CLASSIFIER = "classifier"
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,7 @@ class Sign:
     """Its start in the message."""
     end: int
     by: str
-    """What found it: strong or weak (a pattern), or head (the classifier)."""
+    """What found it: strong or weak (a pattern), or classifier, whose sign is the whole message."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ class Finding:
     kind: str | None
     """Of the most severe sign; None if there is none."""
     score: float
-    """The classifier's probability of a crisis, the maximum over sentences."""
+    """The classifier's probability of a crisis."""
     signs: tuple[Sign, ...]
     """In the order of the message."""
 
@@ -62,69 +58,60 @@ class Finding:
 class Detector:
     """Detects crises. `Detector.load()` has the shipped classifier."""
 
-    def __init__(self, head: Head) -> None:
-        self.head = head
-        self._crises = [head.config.labels.index(kind) for kind in KINDS]
+    def __init__(self, classifier: CrisisClassifier) -> None:
+        self.classifier = classifier
         self._patterns = patterns()
 
     @classmethod
     def load(cls, folder: Path | None = None) -> "Detector":
         """With the shipped classifier, or one from a folder."""
-        return cls(Head.load(folder))
+        return cls(CrisisClassifier.load(folder))
+
+    def assess(self, dialogue: Dialogue) -> Finding:
+        """Detect a crisis in a dialogue's last message; several messages in a row are read as one."""
+        return self._find(last_message(dialogue), self.view(dialogue))
+
+    def view(self, dialogue: Dialogue) -> View:
+        """What the classifier reads: the last turns, after the last fixed answer to a crisis.
+
+        What was answered is not detected again; the guard stays careful after it.
+        """
+        turns = dialogue.turns
+        for number in range(len(turns) - 1, -1, -1):
+            if turns[number].speaker == dialogue.listener and answered_kind(turns[number].text):
+                turns = turns[number + 1 :]
+                break
+        return recent_view(turns, dialogue.listener)
 
     def find(self, text: str) -> Finding:
-        """Detect the signs of a crisis in a message."""
+        """Detect a crisis in a message without a conversation before it."""
+        return self._find(text, ((text[-LAST_CHARACTERS:], False),))
+
+    def _find(self, text: str, view: View) -> Finding:
+        risk = self.classifier.predict(view)
+        signs = self._by_patterns(text, risk.crisis)
+        if risk.level != NONE:
+            signs.append(Sign(risk.kind, risk.level, 0, len(text), CLASSIFIER))
+        ordered = tuple(sorted(dict.fromkeys(signs), key=lambda sign: (sign.start, sign.end)))
+        gravest = max(ordered, key=_severity, default=None)
+        if gravest is None:
+            return Finding(NONE, None, risk.crisis, ())
+        return Finding(gravest.level, gravest.kind, risk.crisis, ordered)
+
+    def _by_patterns(self, text: str, probability: float) -> list[Sign]:
+        """The signs found by patterns; `probability` is the classifier's of a crisis."""
         offset = max(0, len(text) - LAST_CHARACTERS)
         read = normalize(text[offset:])
-        sentences = _sentences(read.text)
-        probabilities = self.head.probabilities([read.text[start:end] for start, end in sentences])
-        signs, settled = self._by_patterns(read, sentences, probabilities)
-        signs += self._by_head(read, sentences, probabilities, settled)
-        unique = {replace(sign, start=sign.start + offset, end=sign.end + offset): None for sign in signs}
-        ordered = tuple(sorted(unique, key=lambda sign: (sign.start, sign.end)))
-        most_severe = max(ordered, key=_severity, default=None)
-        score = round(float(probabilities[:, self._crises].sum(axis=1).max()), 4)
-        if most_severe is None:
-            return Finding(NONE, None, score, ())
-        return Finding(most_severe.level, most_severe.kind, score, ordered)
-
-    def _by_patterns(
-        self, read: Normalized, sentences: Sequence[tuple[int, int]], probabilities: np.ndarray
-    ) -> tuple[list[Sign], set[int]]:
-        """The signs found by patterns, and the sentences whose context says that there is no crisis."""
-        signs, settled = list[Sign](), set[int]()
+        sentences, signs = _sentences(read.text), list[Sign]()
         for pattern in self._patterns:
-            for match in pattern.regex.finditer(read.text):
-                row = _row(sentences, match.start() + 1)
-                kind, level = context_modifiers.in_context(pattern, read.text, *match.span(), sentences[row])
-                if level != CRISIS:
-                    settled.add(row)
-                if level != NONE and pattern.strength != STRONG:
-                    sure = float(probabilities[row][self._crises].sum())
-                    level = level if sure >= AGREES else NONE
-                if level != NONE:
-                    signs.append(Sign(kind, level, *read.span(*match.span()), pattern.strength))
-        return signs, settled
-
-    def _by_head(
-        self,
-        read: Normalized,
-        sentences: Sequence[tuple[int, int]],
-        probabilities: np.ndarray,
-        settled: set[int],
-    ) -> list[Sign]:
-        """The signs found by the classifier alone; a settled sentence is a concern at most."""
-        signs = list[Sign]()
-        labels = self.head.config.labels
-        for number, ((start, end), row) in enumerate(zip(sentences, probabilities, strict=True)):
-            crisis, past = float(row[self._crises].sum()), float(row[labels.index(PAST)])
-            sure = crisis >= SURE
-            if end - start < SHORT or not context_modifiers.speaks_of_harm(read.text[start:end]):
+            if pattern.strength != STRONG and probability < AGREES:
                 continue
-            if sure or crisis >= UNEASY or past >= SURE:
-                kind = KINDS[int(row[self._crises].argmax())]
-                soft = not sure or number in settled or context_modifiers.softened(read.text, start, end)
-                signs.append(Sign(kind, CONCERN if soft else CRISIS, *read.span(start, end), "head"))
+            for match in pattern.regex.finditer(read.text):
+                sentence = _around(sentences, match.start() + 1)
+                kind, level = context_modifiers.in_context(pattern, read.text, *match.span(), sentence)
+                if level != NONE:
+                    sign = Sign(kind, level, *read.span(*match.span()), pattern.strength)
+                    signs.append(replace(sign, start=sign.start + offset, end=sign.end + offset))
         return signs
 
 
@@ -149,9 +136,9 @@ def _sentences(text: str) -> list[tuple[int, int]]:
     return spans or [(0, len(text))]
 
 
-def _row(sentences: Sequence[tuple[int, int]], position: int) -> int:
-    """The index of the sentence at a position."""
-    return next((row for row, (_, end) in enumerate(sentences) if position < end), len(sentences) - 1)
+def _around(sentences: Sequence[tuple[int, int]], position: int) -> tuple[int, int]:
+    """The span of the sentence at a position."""
+    return next((span for span in sentences if position < span[1]), sentences[-1])
 
 
 def last_message(dialogue: Dialogue) -> str:

@@ -1,21 +1,25 @@
 """The pipeline stage *guard*: fixed answers in a crisis, honesty about being a program, and a reply filter.
 
 `assess` runs once per reply, before generation; `select` after reranking. Neither stores anything, and their
-notes hold no words of the user.
+notes hold no words of the user. After a crisis the conversation stays a concern for some messages, whatever
+they say: a denial does not undo it.
 """
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.pipeline import Verdict
-from listenwell.safety.answers import answer, fallback, given_before
-from listenwell.safety.context_modifiers import CRISIS, NONE
+from listenwell.safety.answers import answer, answered_kind, fallback, given_before
+from listenwell.safety.classifier import CONCERN, CRISIS, NONE
 from listenwell.safety.crisis import Detector, Finding, last_message
 from listenwell.safety.help import Help, help_for
 from listenwell.safety.identity import asks_who, who
-from listenwell.safety.replies import faults
+from listenwell.safety.replies import careless, faults
+
+AFTERCARE = 10
+"""For so many of its own turns after the answer to a crisis, the listener stays careful."""
 
 NOTES = {
     "level": "none, concern or crisis: what the last message holds",
@@ -37,6 +41,11 @@ class Assessment:
     finding: Finding
     verdict: Verdict | None = None
     """The fixed answer, if nothing should be generated."""
+
+    @property
+    def careful(self) -> bool:
+        """Whether the reply must not cheer or advise: the person may be at risk."""
+        return self.finding.level == CONCERN
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,7 @@ class Guard:
         Several messages of the user in a row are read as one.
         """
         text, own = last_message(dialogue), _own_turns(dialogue)
-        finding = self.detector.find(text)
+        finding = _after_crisis(self.detector.assess(dialogue), own)
         if finding.level == CRISIS and finding.kind is not None:
             fixed = answer(finding.kind, self.help, given_before(finding.kind, own))
         elif asks_who(text):
@@ -83,6 +92,8 @@ class Guard:
         notes, reasons = self._notes(assessment.finding), Counter[str]()
         for dropped, candidate in enumerate(candidates):
             own_reasons = {fault.reason for fault in faults(candidate.text)}
+            if assessment.careful:
+                own_reasons.update(careless(candidate.text))
             if not own_reasons and candidate.text.strip():
                 notes |= _dropped(dropped, reasons) | {"answer": "candidate"}
                 return Verdict(candidate.text, _frozen(notes), candidate)
@@ -90,12 +101,24 @@ class Guard:
         notes |= _dropped(len(candidates), reasons) | {"answer": "fallback"}
         return Verdict(fallback(_own_turns(dialogue)), notes)
 
+    def allows(self, text: str, assessment: Assessment) -> bool:
+        """Whether the beginning of a reply has no fault, so that it may be shown while the rest is made."""
+        return not (faults(text) or (assessment.careful and careless(text)))
+
     def _notes(self, finding: Finding) -> dict[str, str]:
         if finding.level == NONE or finding.kind is None:
             return {"level": NONE}
-        lines = ", ".join(f"{line.name}: {line.number}" for line in self.help.lines)
+        lines = ", ".join(f"{line.name}: {line.number}" for line in self.help.lines_for(finding.kind))
         notes = {"level": finding.level, "kind": finding.kind, "directory": self.help.directory}
         return notes | {"emergency": self.help.emergency} | ({"help": lines} if lines else {})
+
+
+def _after_crisis(finding: Finding, own_turns: Sequence[str]) -> Finding:
+    """At least a concern where one of the last answers was to a crisis."""
+    kind = next(filter(None, map(answered_kind, reversed(own_turns[-AFTERCARE:]))), None)
+    if finding.level != NONE or kind is None:
+        return finding
+    return replace(finding, level=CONCERN, kind=kind)
 
 
 def _own_turns(dialogue: Dialogue) -> list[str]:

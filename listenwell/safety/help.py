@@ -1,17 +1,31 @@
 """Help lines by country, from one dated file: `help_lines.toml`."""
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from listenwell.errors import InputError
+from listenwell.errors import InputError, unknown_name
 from listenwell.serialization import Record
 
 FILE = Path(__file__).with_name("help_lines.toml")
 LOCAL_EMERGENCY = "your local emergency number"
 """Used if no number is known."""
+GENERAL = "suicide"
+"""The topic of a line that names none: people in despair, whatever the reason."""
+TOPICS = (GENERAL, "abuse", "child", "poison", "health")
+"""What help lines are for: despair and suicide, violence and abuse, children, poisoning, illness."""
+TOPICS_OF_KIND: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "abuse": ("abuse", "child"),
+        "emergency": ("poison", "health"),
+        "someone_else": (GENERAL, "abuse", "child"),
+    }
+)
+"""Which lines help with a kind of crisis; GENERAL with every other."""
 ALIASES = {"UK": "GB", "EL": "GR"}
 
 
@@ -25,6 +39,12 @@ class HelpLine(Record):
     number: str
     hours: str | None = None
     language: str | None = None
+    topic: str = GENERAL
+    """One of TOPICS."""
+
+    def __post_init__(self) -> None:
+        if self.topic not in TOPICS:
+            raise unknown_name("topic of help lines", self.topic, TOPICS)
 
 
 @dataclass(frozen=True)
@@ -39,6 +59,11 @@ class Help(Record):
     """When the table was last checked, as year-month-day."""
     lines: tuple[HelpLine, ...] = ()
     country: str | None = None
+
+    def lines_for(self, kind: str) -> tuple[HelpLine, ...]:
+        """The lines that help with a kind of crisis, in the order of its topics."""
+        topics = TOPICS_OF_KIND.get(kind, (GENERAL,))
+        return tuple(line for topic in topics for line in self.lines if line.topic == topic)
 
 
 def help_for(country: str | None = None, file: Path = FILE) -> Help:

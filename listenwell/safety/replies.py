@@ -27,6 +27,9 @@ INSULT, CONTEMPT, HARM, MEDICAL, LEGAL, HUMAN, PROMISE, PERSONAL = REASONS = (
     "personal",
 )
 FILE = Path(__file__).parent / "patterns" / "replies.txt"
+CHEERING, ADVICE = CARELESS = ("cheering", "advice")
+"""What a reply to a person who may be at risk leaves out."""
+_CARELESS_FILE = FILE.with_name("careless.txt")
 _DENIED = re.compile(r" (?:not|never|no|without)(?: (?!but|so|,)\S+){0,3} $")
 _ASKED = re.compile(
     r" (?:do|did|does|would|are|have|has|can|could|were|was|is) (?:you|they|he|she|we) (?:\S+ ){0,4}$"
@@ -77,6 +80,13 @@ def faults(reply: str) -> tuple[Fault, ...]:
     return _first_of_each(sorted(matches, key=lambda fault: (fault.start, -fault.end)))
 
 
+def careless(reply: str) -> tuple[str, ...]:
+    """Which of CARELESS a reply holds: it must not cheer or advise a person who may be at risk."""
+    text = normalize(reply).text
+    patterns = _careless_patterns()
+    return tuple(dict.fromkeys(reason for reason, regex in patterns if regex.search(text)))
+
+
 def fault_rates(replies: Sequence[str]) -> dict[str, float]:
     """The percentage of replies with each fault, and with any."""
     check_some(replies, "replies")
@@ -88,6 +98,11 @@ def fault_rates(replies: Sequence[str]) -> dict[str, float]:
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple(read(FILE.read_text(encoding="utf-8"), REASONS, FILE.name))
+
+
+@cache
+def _careless_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple(read(_CARELESS_FILE.read_text(encoding="utf-8"), CARELESS, _CARELESS_FILE.name))
 
 
 def _first_of_each(ordered: Sequence[Fault]) -> tuple[Fault, ...]:

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from listenwell.annotators.heads import CONTEXT, HEADS, REPLY, UTTERANCE, VIEWS
+from listenwell.annotators.heads import CONTEXT, HEADS, RECENT, REPLY, UTTERANCE, VIEWS
 from listenwell.labels import LEVELS, MECHANISMS
 
 
@@ -18,6 +18,8 @@ def test_every_head_its_view_and_how_many_labels_it_gives():
         "emotional_reaction": (REPLY, 3),
         "interpretation": (REPLY, 3),
         "exploration": (REPLY, 3),
+        "risk_level": (RECENT, 3),
+        "risk_kind": (RECENT, 7),
     }
     assert {head.view for head in HEADS.values()} == set(VIEWS)
 

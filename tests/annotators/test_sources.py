@@ -195,7 +195,7 @@ def test_every_source_gives_labels_of_its_heads_in_every_split():
 
 
 def test_questions_are_one_head_on_one_source():
-    assert len(QUESTIONS) == 10
+    assert len(QUESTIONS) == 12
     assert {question.head for question in QUESTIONS.values()} == set(HEADS)
     for name, question in QUESTIONS.items():
         assert name == question.name

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from listenwell.errors import InputError
-from listenwell.metrics import paired_bootstrap, sign_test
+from listenwell.metrics import paired_bootstrap, sign_test, wilson_interval
 
 values = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12)
 
@@ -64,3 +64,14 @@ def test_what_cannot_be_compared_is_refused():
         paired_bootstrap([1.0], [1.0], seed=0, samples=0)
     with pytest.raises(InputError, match="cannot be"):
         sign_test(-1, 2)
+
+
+def test_wilson_interval_by_hand():
+    # 2 of 4: (0.5 + 0.4802) / 1.9604 ± 1.96 · √(0.0625 + 0.060025) / 1.9604
+    assert wilson_interval(2, 4) == pytest.approx((0.1500, 0.8500), abs=1e-3)
+    low, high = wilson_interval(0, 50)
+    assert low == 0 and high == pytest.approx(0.0714, abs=1e-3)  # z² / (n + z²)
+    assert wilson_interval(50, 50)[1] == 1
+    for hits, count in ((1, 0), (-1, 5), (6, 5)):
+        with pytest.raises(InputError):
+            wilson_interval(hits, count)

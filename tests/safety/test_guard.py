@@ -2,7 +2,7 @@ import pytest
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
 from listenwell.safety.answers import FALLBACKS
-from listenwell.safety.guard import NOTES, Guard
+from listenwell.safety.guard import AFTERCARE, NOTES, Guard
 
 GUARD = Guard.load("NL")
 GOOD = Candidate("That sounds hard. What happened?", Factors(act="questioning"))
@@ -45,8 +45,12 @@ def test_in_a_crisis_nothing_generated_is_said():
 
 def test_a_crisis_is_detected_once_a_reply(monkeypatch):
     texts = []
-    find = GUARD.detector.find
-    monkeypatch.setattr(GUARD.detector, "find", lambda text: texts.append(text) or find(text))
+    assess = GUARD.detector.assess
+    monkeypatch.setattr(
+        GUARD.detector,
+        "assess",
+        lambda dialogue: texts.append(dialogue.turns[-1].text) or assess(dialogue),
+    )
     for said, expected in (("My boss was rude.", GOOD.text), ("I want to kill myself.", None)):
         texts.clear()
         dialogue = talk(said)
@@ -100,10 +104,39 @@ def test_a_concern_lets_the_talk_go_on_and_shows_where_help_is():
 
 
 def test_only_what_the_other_person_said_last_counts():
-    dialogue = talk("I want to kill myself.", "I am sorry. Do you want to die?", "Thank you for asking.")
-    assert check(dialogue) is None
+    fixed = check(talk("I want to kill myself.")).text
+    assert check(talk("I want to kill myself.", fixed, "Thank you for asking.")) is None
     split = Dialogue((Turn("ann", "i want to"), Turn("ann", "die")))
     assert check(split) is not None
+
+
+def test_after_a_crisis_the_listener_stays_careful():
+    fixed = check(talk("I want to kill myself.")).text
+    dialogue = talk("I want to kill myself.", fixed, "lol forget it, what do you think of football?")
+    assessment = GUARD.assess(dialogue)
+    assert (assessment.finding.level, assessment.finding.kind) == ("concern", "suicide")
+    assert assessment.careful and not GUARD.assess(talk("My boss was rude.")).careful
+    later = [text for number in range(AFTERCARE) for text in ("I like football.", f"Which team? {number}")]
+    assert not GUARD.assess(talk("I want to kill myself.", fixed, *later, "The red one.")).careful
+
+
+def test_a_careful_reply_neither_cheers_nor_advises():
+    dialogue = talk("I was suicidal ten years ago and am fine now.")
+    cheer, advice = Candidate("That's awesome! Good luck!"), Candidate("You should try yoga.")
+    verdict = guard(dialogue, [cheer, advice, GOOD])
+    assert verdict.candidate == GOOD
+    assert dict(verdict.safety)["reasons"] == "cheering, advice"
+    assert guard(talk("I won a prize!"), [cheer]).candidate == cheer
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "number"),
+    [("abuse", "My father beats me.", "0800 2000"), ("suicide", "I want to kill myself.", "113")],
+)
+def test_each_kind_gets_the_lines_that_help_with_it(kind, said, number):
+    notes = dict(check(talk(said)).safety)
+    assert notes["kind"] == kind and number in notes["help"]
+    assert ("113 Zelfmoordpreventie" in notes["help"]) == (kind == "suicide")
 
 
 def test_notes_are_known_names_and_hold_nothing_that_was_written():

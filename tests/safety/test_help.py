@@ -3,9 +3,9 @@ from datetime import date
 
 import pytest
 
-from listenwell.errors import InputError
+from listenwell.errors import InputError, UnknownNameError
 from listenwell.safety.answers import FALLBACKS, answer, answers, fallback, given_before
-from listenwell.safety.help import FILE, LOCAL_EMERGENCY, all_lines, help_for
+from listenwell.safety.help import FILE, LOCAL_EMERGENCY, TOPICS, HelpLine, all_lines, help_for
 from listenwell.safety.patterns.base import KINDS
 from listenwell.safety.replies import faults
 
@@ -27,16 +27,30 @@ NUMBERS = {
 
 
 def test_the_table_holds_these_numbers_and_no_others():
-    assert {line.country: line.number for line in all_lines()} == NUMBERS
+    general = [line for line in all_lines() if line.topic == "suicide"]
+    assert {line.country: line.number for line in general} == NUMBERS
     assert date.fromisoformat(help_for().checked)
 
 
 @pytest.mark.parametrize(("country", "number"), NUMBERS.items())
 def test_the_line_of_a_country_is_named(country, number):
     found = help_for(country.lower())
-    assert [line.number for line in found.lines] == [number]
+    assert [line.number for line in found.lines_for("suicide")] == [number]
     for kind in ("suicide", "self_harm", "someone_else"):
         assert number in answer(kind, found) and number in answer(kind, found, again=True)
+
+
+def test_lines_by_topic():
+    assert {line.topic for line in all_lines()} == set(TOPICS)
+    lines = [(line.country, line.topic, line.number) for line in all_lines()]
+    assert len(set(lines)) == len(lines)
+    british = help_for("GB")
+    assert [line.number for line in british.lines_for("abuse")] == ["0808 2000 247", "0800 1111"]
+    assert [line.number for line in british.lines_for("emergency")] == ["111"]
+    assert [line.topic for line in british.lines_for("someone_else")] == ["suicide", "abuse", "child"]
+    assert "0808 2000 247 or Childline: 0800 1111." in answer("abuse", british)
+    with pytest.raises(UnknownNameError, match="abus"):
+        HelpLine("GB", "Line", "1", topic="abus")
 
 
 EMERGENCY = {

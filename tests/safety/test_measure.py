@@ -7,7 +7,7 @@ from listenwell.cli import app
 from listenwell.errors import InputError
 from listenwell.results.store import read_result
 from listenwell.safety.crisis import Detector
-from listenwell.safety.measure import Labelled, filtered, measured, report, table
+from listenwell.safety.measure import Labelled, filtered, label_agreement, measured, report, table
 
 DETECTOR = Detector.load()
 SENTENCES = [
@@ -87,7 +87,8 @@ def test_corpora_and_released_replies(samples, tmp_path):
         "MIME top-k",
     }
     assert read_result(tmp_path / "reply_filter" / "human.json") == kept  # people's own are the corpus's
-    assert "no conversations" in str(run("corpus", "goemotions", "train").exception)
+    comments = json.loads(run("corpus", "goemotions", "train").stdout)
+    assert comments["alarms"]["texts"] == 4 and comments["replies"] == 0 and "faults" not in comments
 
 
 def test_what_a_listener_said_and_proposed(tmp_path):
@@ -108,3 +109,22 @@ def test_what_a_listener_said_and_proposed(tmp_path):
     file.write_text("nothing\n")
     broken = run("replies", file)
     assert "holds no replies of a run" in str(broken.exception)
+
+
+def test_agreement_of_two_annotators(tmp_path):
+    pairs = [("crisis", "crisis", "abuse"), ("crisis", "concern", "suicide"), ("none", "none", "none")]
+    rows = [
+        {"text": "x", "level": first, "kind": "abuse", "second_level": second, "second_kind": kind}
+        for first, second, kind in [*pairs, ("crisis", "crisis", "suicide")]
+    ]
+    (tmp_path / "train").mkdir()
+    lines = [json.dumps(row) for row in [*rows, {"text": "y", "level": "none", "kind": "none"}]]
+    (tmp_path / "train" / "writer.jsonl").write_text("\n".join(lines))
+    figures = json.loads(run("agreement", tmp_path, "--keep", tmp_path / "results").stdout)
+    assert figures["messages"] == 4 and figures["level_agreement"] == 75 and figures["kind_agreement"] == 50
+    # Fleiss by hand: levels are used 2, 1 and 5 times of 8: P_e = (4 + 1 + 25) / 64; (.75 - P_e) / (1 - P_e).
+    assert figures["level_kappa"] == pytest.approx(52.94, abs=0.01)
+    (result,) = map(read_result, (tmp_path / "results").rglob("*.json"))
+    assert result.count == 4
+    with pytest.raises(InputError, match="second label"):
+        label_agreement([])
