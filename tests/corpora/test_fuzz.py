@@ -28,6 +28,12 @@ FILES = {
     "pec_happy": ("train", "happy/train.txt", b""),
     "pec_offmychest": ("train", "offmychest/train.jsonl", b""),
     "jsonl": ("train", "train.jsonl", b""),
+    "plain_talks": ("train", "talks_plain.jsonl", b'{"id": "a", "emotion": "sad"}\n'),
+    "rich_talks": ("train", "talks_rich.jsonl", b'{"id": "a", "emotion": "sad"}\n'),
+    "plain_rewrites": ("train", "rewrites_plain.jsonl", b'{"id": "a", "listener": []}\n'),
+    "rich_rewrites": ("train", "rewrites_rich.jsonl", b'{"id": "a", "listener": []}\n'),
+    "risk_messages": ("train", "train.jsonl", b'{"text": "Hi.", "level": "none", "kind": "none"}\n'),
+    "everyday_messages": ("train", "everyday_train.jsonl", b'{"corpus": "goemotions"}\n'),
 }
 BESIDE = {
     "empathetic_dialogues_labels": {"train.csv": b"c,1,sad,p,1,Hi.,,\n"},
