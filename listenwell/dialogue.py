@@ -28,6 +28,10 @@ LISTENER = "listener"
 
 INSTRUCTION = "instruction"
 """The note of a dialogue that holds a system message which is not a persona."""
+CAREFUL = "careful"
+"""The note of a dialogue whose reply must not cheer or advise: the person may be at risk."""
+MANNER = "manner"
+"""The note of a dialogue that says in which manner the listener replies, one of `labels.MANNERS`."""
 FIRST_PERSON = ("i ", "i'", "i’", "my ", "im ", "we ", "our ", "me ")
 """How the lines of a persona begin."""
 

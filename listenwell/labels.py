@@ -180,6 +180,15 @@ EXPRESSED_BY_GOEMOTION: Mapping[str, str] = MappingProxyType(
 )
 """28 GoEmotions labels to CoMAE's 10 (CoMAE, Table 6)."""
 
+MANNERS = LabelSet.of("manner", "crowd plain rich")
+"""How a corpus's listeners reply: as crowd workers do, in short usual sentences, or varied and concrete."""
+
+RISK_LEVELS = LabelSet.of("risk level", "none concern crisis")
+"""How grave a message is: nothing, something to keep in mind, something to answer now."""
+
+RISK_KINDS = LabelSet.of("kind of risk", "none suicide self_harm harm_to_others abuse emergency someone_else")
+"""What a message at risk is about; the last is a person other than the writer."""
+
 STRATEGIES = LabelSet(
     "support strategy",
     (

@@ -25,10 +25,19 @@ from listenwell.loading import (
     switched_off,
     with_settings,
 )
-from listenwell.pipeline import Generate, GeneratorOutput, Guard, OnText, Plan, Rerank, Understand
+from listenwell.pipeline import (
+    Generate,
+    GeneratorOutput,
+    Guard,
+    OnText,
+    Plan,
+    Rerank,
+    Understand,
+    with_care,
+)
 from listenwell.recipe import read_recipe
 from listenwell.reranking.config import ANNOTATED
-from listenwell.streams import ReplyStream
+from listenwell.streams import CheckedText, ReplyStream
 
 MAX_CHARACTERS = 20_000
 """A longer text is cut before any model sees it; the models' own token budgets are far below."""
@@ -197,8 +206,8 @@ class Listener:
     ) -> ReplyStream:
         """An iterator over the chunks of a reply; its attribute `reply` is the whole `Reply`.
 
-        Token by token where neither rerank nor guard is on. With them, the text is certain when they have
-        finished, and comes sentence by sentence.
+        Without rerank, as with a single candidate, it comes while it is generated: token by token, or with
+        the guard on, sentence by sentence. With rerank, the text is certain when that has finished.
         """
         return ReplyStream(
             lambda on_text: self.reply(
@@ -233,12 +242,19 @@ class Listener:
             assessments = [guard.assess(dialogue) if guard else None for dialogue in dialogues]
             fixed = [assessment.verdict if assessment else None for assessment in assessments]
         rows = [row for row, verdict in enumerate(fixed) if verdict is None]
-        # Text can only be streamed while it is generated if no later stage may replace it.
-        is_final = self.rerank is None and self.guard is None
+        careful = [assessment is not None and assessment.careful for assessment in assessments]
+        # Text can only be streamed while it is generated if no later stage may reorder the candidates.
+        stream = on_text if self.rerank is None and rows else None
+        if stream and guard:
+            allows, assessment = guard.allows, assessments[rows[0]]
+            stream = CheckedText(stream, lambda text: allows(text, assessment))
         proposed = self._propose(
-            [requests[row] for row in rows],
+            [
+                replace(requests[row], dialogue=with_care(dialogues[row])) if careful[row] else requests[row]
+                for row in rows
+            ],
             [emotions[row] for row in rows],
-            on_text if is_final else None,
+            stream,
             clock,
         )
         outputs = dict(zip(rows, proposed, strict=True))
@@ -250,9 +266,12 @@ class Listener:
                 if guard and verdict is None:
                     verdict = guard.select(request.dialogue, output.candidates, assessments[row])
             selected = verdict.candidate if verdict else output.candidates[0]
+            text = verdict.text if verdict else output.candidates[0].text
+            if isinstance(stream, CheckedText):
+                text = stream.finish(text)
             replies.append(
                 Reply(
-                    text=verdict.text if verdict else output.candidates[0].text,
+                    text=text,
                     model=self.generate.name,
                     seed=request.seed,
                     emotion=emotions[row],
@@ -262,7 +281,7 @@ class Listener:
                     notices=tuple(dict.fromkeys(output.notices)),
                 )
             )
-        if on_text and not (is_final and rows):
+        if on_text and not stream:
             on_text(replies[0].text)
         return [replace(reply, timings=clock.timings()) for reply in replies]
 

@@ -5,10 +5,10 @@ turn; a class that can do better overrides them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
-from listenwell.dialogue import Candidate, Dialogue, Factors, Notes, Scored
+from listenwell.dialogue import CAREFUL, INSTRUCTION, Candidate, Dialogue, Factors, Notes, Scored
 
 OnText = Callable[[str], None]
 """Is called with each chunk of a reply's text."""
@@ -17,6 +17,20 @@ PlanRequest = tuple[Dialogue, Emotions | None, Factors, int]
 """Dialogue, its emotions (None where the stage understand is off), the target, the seed."""
 GenerateRequest = tuple[Dialogue, Sequence[Factors], int]
 """Dialogue, its plans (none for a reply without one), the seed."""
+
+
+CARE_INSTRUCTION = (
+    "This person may be at risk. Be calm, warm and brief. Do not cheer, joke or give advice. Say what you "
+    "understood, and ask gently how they are."
+)
+"""What generators that follow instructions are told where the guard sees a concern."""
+
+
+def with_care(dialogue: Dialogue) -> Dialogue:
+    """A dialogue whose reply must be careful: a note for planners, an instruction for other generators."""
+    instruction = "\n".join(filter(None, (dialogue.note(INSTRUCTION), CARE_INSTRUCTION)))
+    notes = dict(dialogue.notes) | {CAREFUL: "true", INSTRUCTION: instruction}
+    return replace(dialogue, notes=tuple(notes.items()))
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,10 @@ class Assessment(Protocol):
     def verdict(self) -> Verdict | None:
         """A fixed reply that makes generation unnecessary, such as in a crisis; None to go on."""
 
+    @property
+    def careful(self) -> bool:
+        """Whether the reply must be careful (`dialogue.CAREFUL`): the person may be at risk."""
+
 
 class Guard(Protocol):
     """Decides whether a reply is generated at all, and which candidate is given."""
@@ -120,3 +138,7 @@ class Guard(Protocol):
         assessment: Any,  # noqa: ANN401 - the guard's own type, as `assess` returned it
     ) -> Verdict:
         """The first candidate that may be given, or another text instead."""
+
+    def allows(self, text: str, assessment: Any) -> bool:  # noqa: ANN401 - as above
+        """Whether the beginning of a reply may be shown before the reply is finished."""
+        return False

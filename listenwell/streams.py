@@ -8,7 +8,44 @@ from threading import Thread
 from listenwell.dialogue import Reply
 from listenwell.pipeline import OnText
 
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*\s+")
 _SENTENCE = re.compile(r".*?[.!?…]+[\"'”’)\]]*\s+|.+\Z", re.DOTALL)
+
+
+class CheckedText:
+    """Passes a reply on while it is generated, sentence by sentence, each as soon as it may be shown.
+
+    After a sentence that may not be shown, nothing more is.
+    """
+
+    def __init__(self, on_text: OnText, allows: Callable[[str], bool]) -> None:
+        self._on_text, self._allows = on_text, allows
+        self._text, self._is_open = "", True
+        self.shown = ""
+
+    def __call__(self, chunk: str) -> None:
+        """Take a chunk of the reply."""
+        self._text += chunk
+        ends = [match.end() for match in _END.finditer(self._text)]
+        if ends and ends[-1] > len(self.shown):
+            self._show(self._text[: ends[-1]])
+
+    def finish(self, text: str) -> str:
+        """Show the rest of the final text, and return the whole reply.
+
+        A text that does not continue what was shown, such as another reply, comes too late: what was shown
+        is the reply then.
+        """
+        if self.shown and not text.startswith(self.shown):
+            return self.shown.rstrip()
+        self._on_text(text[len(self.shown) :])
+        return text
+
+    def _show(self, text: str) -> None:
+        self._is_open = self._is_open and self._allows(text)
+        if self._is_open:
+            self._on_text(text[len(self.shown) :])
+            self.shown = text
 
 
 class ReplyStream(Iterator[str]):

@@ -10,8 +10,19 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import pytest
 from hypothesis import settings
 
+from listenwell.annotators.heads import RISK_HEADS
 from listenwell.runtime.weights import find_weights
-from tests.tiny import ENCODER, save_tiny_encoder, save_tiny_llama, save_tiny_speaker, write_tiny_gguf
+from listenwell.safety.classifier import Thresholds
+from listenwell.safety.thresholds import write_thresholds
+from tests.tiny import (
+    ENCODER,
+    keep_ear,
+    save_tiny_encoder,
+    save_tiny_llama,
+    save_tiny_speaker,
+    tiny_ear,
+    write_tiny_gguf,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL_DATA = Path(os.environ.get("LISTENWELL_DATA") or ROOT.parent / "shared" / "data")
@@ -67,9 +78,18 @@ def tiny_encoder(tmp_path_factory):
     return save_tiny_encoder(tmp_path_factory.mktemp("encoder"))
 
 
+@pytest.fixture(scope="session")
+def calm_classifier(tiny_encoder, tmp_path_factory):
+    """A crisis classifier on the tiny encoder that raises no alarm."""
+    folder = keep_ear(tiny_ear(tiny_encoder, RISK_HEADS), tmp_path_factory.mktemp("risk") / "random")
+    write_thresholds(folder, folder.with_name("calm"), Thresholds(1.1, 1.1, "never"))
+    return folder.with_name("calm")
+
+
 @pytest.fixture
-def installed_encoder(tiny_encoder, monkeypatch):
+def installed_encoder(tiny_encoder, calm_classifier, monkeypatch):
     """The tiny encoder stands where the real one is installed."""
+    monkeypatch.setattr("listenwell.safety.classifier.SHIPPED", calm_classifier)
     installed = {ENCODER: tiny_encoder}
     for module in ("runtime.encoder", "runtime.onnx.checkpoint_encoder"):  # torch's, and onnxruntime's
         monkeypatch.setattr(

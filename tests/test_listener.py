@@ -4,12 +4,13 @@ import pytest
 
 from listenwell import Candidate, Dialogue, Factors, Listener, Persona, Reply, Turn, pipeline
 from listenwell.checkpoint import writing
-from listenwell.dialogue import Scored
+from listenwell.dialogue import CAREFUL, INSTRUCTION, Scored
 from listenwell.errors import InputError, UnknownNameError, WeightsError
 from listenwell.listener import MAX_CHARACTERS, Request
-from listenwell.pipeline import GeneratorOutput, Verdict
+from listenwell.pipeline import CARE_INSTRUCTION, GeneratorOutput, Verdict
 from listenwell.rankers.ranker import Ranker
 from listenwell.reranking.reranker import Reranker
+from listenwell.streams import CheckedText
 from tests.rankers.tiny_rankers import ship_tiny
 
 TIMED = ("understand", "guard", "plan", "generate", "rerank")
@@ -50,6 +51,7 @@ class ChooseLast(pipeline.Rerank):
 @dataclass
 class Assessment:
     verdict: Verdict | None = None
+    careful: bool = False
 
 
 class Guard(pipeline.Guard):
@@ -115,6 +117,27 @@ def test_in_a_crisis_nothing_is_generated():
     assert reply.text == "I am here." and pieces == ["I am here."]
     assert not hasattr(generate, "heard") and reply.candidates == () and reply.plan is None
     assert reply.safety == {"reason": "crisis"} and reply.emotion
+
+
+def test_where_the_guard_sees_a_concern_the_generator_is_told_to_be_careful():
+    class Careful(Guard):
+        def assess(self, dialogue):
+            return Assessment(careful="gone" in dialogue.turns[-1].text)
+
+    notes = []
+
+    class Noted(Echo):
+        def generate(self, dialogue, plans, seed, on_text=None):
+            notes.append(dict(dialogue.notes))
+            return super().generate(dialogue, plans, seed, on_text)
+
+    listener = Listener(Noted(), Understand(), Plan(), guard=Careful())
+    listener.reply(
+        [{"role": "system", "content": "Be short."}, {"role": "user", "content": "all gone"}], seed=1
+    )
+    listener.reply("hello", seed=1)
+    assert notes[0] == {CAREFUL: "true", INSTRUCTION: f"Be short.\n{CARE_INSTRUCTION}"}
+    assert notes[1] == {}
 
 
 def test_several_dialogues_are_answered_as_each_alone():
@@ -366,6 +389,26 @@ def test_contexts_are_texts_messages_dialogues_and_lists_of_them():
     assert listener.reply(["hello"], seed=2)[0].seed == 2
     with pytest.raises(InputError, match="batch"):
         listener.reply(["hello"], on_text=print)
+
+
+def test_checked_text_stops_before_what_may_not_be_shown():
+    shown = []
+    checked = CheckedText(shown.append, lambda text: "bad" not in text)
+    for chunk in ("Oh", " no! W", "hat now? This is b", "ad. And", " more. End"):
+        checked(chunk)
+    assert shown == ["Oh no! ", "What now? "]
+    assert checked.finish("I am listening.") == "Oh no! What now?"
+    assert shown == ["Oh no! ", "What now? "]
+
+
+def test_checked_text_ends_with_the_whole_reply():
+    shown = []
+    checked = CheckedText(shown.append, lambda text: True)
+    for chunk in ("Dr", ". No", "? Y", "es"):
+        checked(chunk)
+    assert checked.finish("Dr. No? Yes") == "Dr. No? Yes" == "".join(shown)
+    unseen = []
+    assert CheckedText(unseen.append, lambda text: False).finish("Hm.") == "Hm." == "".join(unseen)
 
 
 def test_a_stream_gives_chunks_and_the_reply():

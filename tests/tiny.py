@@ -233,16 +233,17 @@ def save_tiny_speaker(folder, llama):
 
     from listenwell.checkpoint import writing
     from listenwell.generators.planned import KIND
-    from listenwell.generators.plans import TOKENS
+    from listenwell.generators.plans import MANNER_TOKENS, TOKENS
     from listenwell.runtime.text import Vocabulary
 
-    vocabulary = Vocabulary.from_folder(llama).extended(TOKENS)
+    vocabulary = Vocabulary.from_folder(llama).extended((*TOKENS, *MANNER_TOKENS))
     model = AutoModelForCausalLM.from_pretrained(llama)
     known = model.config.vocab_size
     torch.manual_seed(3)
     with torch.no_grad():
         model.resize_token_embeddings(len(vocabulary), mean_resizing=False)
-        model.get_input_embeddings().weight[known:] = 0.05 * torch.randn(len(TOKENS), WIDTH)
+        rows = [torch.randn(len(tokens), WIDTH) for tokens in (TOKENS, MANNER_TOKENS)]
+        model.get_input_embeddings().weight[known:] = 0.05 * torch.cat(rows)
     with writing(folder, KIND) as aside:
         model.save_pretrained(aside)
         (aside / "tokenizer.json").write_text(vocabulary.to_json(), encoding="utf-8")

@@ -6,21 +6,22 @@ the dialogue's prefix cache.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.dialogue import Candidate, Dialogue, Example, Factors
+from listenwell.dialogue import CAREFUL, MANNER, Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError
 from listenwell.generators.base import Capabilities, Generator, Prefix, Prompt
-from listenwell.generators.decoding import Decoding, Ending
+from listenwell.generators.decoding import Decoding
 from listenwell.generators.generation import Generation, generate_rows, tidy
 from listenwell.generators.persona import Relevance
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.planner import Draw, Planner
-from listenwell.generators.plans import LEVELS, PlanTokens, is_whole, plan_of
+from listenwell.generators.plans import CROWD, LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.prefix_cache import PrefixCache, Tokens
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.reward_model import RewardModel
@@ -29,66 +30,11 @@ from listenwell.labels import EMOTIONS
 from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.pipeline import Emotions, GenerateRequest, GeneratorOutput, OnText, Plan, PlanRequest
 from listenwell.runtime.base import Runtime, State
-from listenwell.runtime.engines import Engine
-from listenwell.serialization import also_read_as
 
 KIND = "planned"
 SHIPPED = Path(__file__).parents[1] / "pretrained" / "generator"
-MOST = 64
 MARGINAL_PLANS = 16
 """The marginal likelihood is the mean over this many sampled plans."""
-
-
-@dataclass(frozen=True)
-class PlannedConfig:
-    """Settings of the planned generator."""
-
-    plans: int = 4
-    """How many different plans are tried."""
-    candidates: int = 12
-    """How many replies in all, shared evenly among the plans."""
-    prompt_tokens: int = 512
-    """Budget of the dialogue and the persona."""
-    annotator_weight: float = field(default=0.5, metadata=also_read_as("heard"))
-    """The weight of the annotators' emotion beside the generator's own prediction, 0 to 1."""
-    plan_temperature: float = 0.5
-    """Below 1 prefers likely plans; at 1, one of four plans is often far off."""
-    mechanism_bias: float = 0.8
-    """What a plan gains, in nats, for each mechanism of empathy that it uses."""
-    interpretation_bias: float = 1.5
-    """What it gains besides for interpretation."""
-    others_penalty: float = 1.5
-    """What a plan loses, in nats, for the act `others`: such replies often miss the point."""
-    opposite_penalty: float = 1.5
-    """What it loses for an expressed emotion that contradicts the user's, such as joy at a loss."""
-    plan_beam: int = 16
-    """How many of the 72 pairs of mechanisms and act are extended by an expressed emotion, the likeliest."""
-    tidy: bool = True
-    """Whether capitals, apostrophes and full stops are corrected; the training corpus often lacks them."""
-    use_soft_prompt: bool = True
-    """Whether the soft prompt is used, where the checkpoint has one (prefix_cache.py)."""
-    soft_prompt_temperature: float = 0.8
-    """The decoding's temperature with a soft prompt, under which replies vary less."""
-    engine: Engine = field(default_factory=Engine)
-    """What runs the model."""
-    decoding: Decoding = field(
-        default_factory=lambda: Decoding(
-            temperature=0.5, repetition_penalty=1.0, no_repeat=4, ending=Ending(max_sentences=3)
-        )
-    )
-
-    def __post_init__(self) -> None:
-        for name in ("plans", "candidates"):
-            if not 1 <= getattr(self, name) <= MOST:
-                raise InputError(f"{name} is {getattr(self, name)}.", f"Give 1 to {MOST}.")
-        if self.prompt_tokens < 64:
-            raise InputError(f"prompt_tokens is {self.prompt_tokens}.", "Give at least 64.")
-        if not 0 <= self.annotator_weight <= 1:
-            raise InputError(f"annotator_weight is {self.annotator_weight}.", "Give 0 to 1.")
-        if not 0 < self.plan_temperature <= 10:
-            raise InputError(f"plan_temperature is {self.plan_temperature}.", "Give a number up to 10.")
-        if not 0 <= self.soft_prompt_temperature <= 10:
-            raise InputError(f"soft_prompt_temperature is {self.soft_prompt_temperature}.", "Give 0 to 10.")
 
 
 @dataclass(frozen=True)
@@ -110,7 +56,8 @@ class PlannedGenerator(Generator, Plan):
     def __init__(self, config: PlannedConfig, runtime: Runtime, name: str = "planned") -> None:
         self.config, self.runtime, self.name = config, runtime, name
         tokens = PlanTokens.of(runtime.vocabulary)
-        self._template, self._planner = PromptTemplate(runtime.vocabulary, tokens), Planner(runtime, tokens)
+        self._template = PromptTemplate(runtime.vocabulary, tokens, config.manner)
+        self._planner = Planner(runtime, tokens)
         self._prefix_cache = PrefixCache(runtime, tokens)
         self._conditioning = self._plain = Conditioning((), config.decoding)
         if config.use_soft_prompt and runtime.soft_prompt:
@@ -150,23 +97,14 @@ class PlannedGenerator(Generator, Plan):
             return [(target,) for _, _, target, _ in requests]
         config = self.config
         prompts, state = self._read([dialogue for dialogue, _, _, _ in requests])
-        emotions = self._planner.emotions(
-            state, [emotion or () for _, emotion, _, _ in requests], config.annotator_weight
-        )
+        annotated = [emotion or () for _, emotion, *_ in requests]
+        emotions = self._planner.emotions(state, annotated, config.annotator_weight)
         targets = [
             replace(target, emotion=target.emotion or EMOTIONS[int(probabilities.argmax())])
             for (_, _, target, _), probabilities in zip(requests, emotions, strict=True)
         ]
-        how = Draw(
-            count=min(config.plans, config.candidates),
-            temperature=config.plan_temperature,
-            mechanism_bias=config.mechanism_bias,
-            interpretation_bias=config.interpretation_bias,
-            others_penalty=config.others_penalty,
-            opposite_penalty=config.opposite_penalty,
-            beam=config.plan_beam,
-        )
-        drafts = self._planner.draft(state, targets, [seed for _, _, _, seed in requests], how)
+        careful = [dialogue.note(CAREFUL) is not None for dialogue, *_ in requests]
+        drafts = self._planner.draft(state, targets, [seed for *_, seed in requests], config.draw(), careful)
         plans = [tuple(planned.plan for planned in drafted) for drafted in drafts.plans]
         self._prefix_cache.keep(tokens_of(prompts), plans, drafts.state)
         return plans
@@ -277,7 +215,7 @@ class PlannedGenerator(Generator, Plan):
             raise InputError(f"factors is {factors!r}.", "Give gold, predicted, none or marginal.")
         nlls, counts, texts = list[float](), list[int](), list[str]()
         numbers, remaining = iter(seeds if seeds is not None else count()), iter(examples)
-        while batch := list(islice(remaining, self.runtime.batch_size)):
+        while batch := list(map(_in_own_manner, islice(remaining, self.runtime.batch_size))):
             words = [self._template.words(example.reply.text) for example in batch]
             likelihoods = self._likelihoods(batch, words, factors, list(islice(numbers, len(batch))))
             nlls += [-float(np.logaddexp.reduce(each) - np.log(len(each))) for each in likelihoods]
@@ -387,6 +325,14 @@ class PlannedGenerator(Generator, Plan):
             hidden_state = self.runtime.mean_hidden_states(prefix, [words])[0]
         assert conditioning.reward_model is not None
         return round(conditioning.reward_model.score(hidden_state), 4)
+
+
+def _in_own_manner(example: Example) -> Example:
+    """A corpus's reply after a context that names its manner: the crowd's, unless the corpus notes one."""
+    context = example.context
+    if context.note(MANNER):
+        return example
+    return replace(example, context=replace(context, notes=(*context.notes, (MANNER, CROWD))))
 
 
 def tokens_of(prompts: Sequence[Prompt]) -> tuple[Tokens, ...]:

@@ -11,12 +11,17 @@ import numpy as np
 
 from listenwell.dialogue import Factors, Scored
 from listenwell.generators.plans import CHOICES, LEVELS, SETS, PlanTokens
-from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, MECHANISMS, contradicts
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, GLAD_EMOTIONS, MECHANISMS, contradicts
 from listenwell.runtime.base import Runtime, State
 
 LEAST = 0.002
 """Pairs of mechanisms and act with a smaller share of the probability are not extended."""
 OTHERS, INTERPRETATION = "others", "interpretation"
+
+CARELESS_ACTS = frozenset({"suggesting", "encouraging", "wishing"})
+"""Acts of cheering and advice, which a careful reply leaves out."""
+CARELESS_PENALTY = 50.0
+"""What such a plan loses, in nats: it is only drawn where no other is left."""
 
 Table = dict[tuple[tuple[str, ...], str, str], float]
 """Mechanisms, act and expressed emotion to their log probability."""
@@ -99,16 +104,26 @@ class Planner:
             state = self._after(state, level, [(0, CHOICES[level].index(value))])
         return {}
 
-    def draft(self, state: State, targets: Sequence[Factors], seeds: Sequence[int], how: Draw) -> Drafts:
+    def draft(
+        self,
+        state: State,
+        targets: Sequence[Factors],
+        seeds: Sequence[int],
+        how: Draw,
+        careful: Sequence[bool] = (),
+    ) -> Drafts:
         """Different plans for each dialogue, the best first, the others sampled without replacement.
 
-        A target, one for each row as the seeds, fixes parts of the plans, the emotion always among them.
+        A target, one for each row as the seeds, fixes parts of the plans, the emotion always among them. The
+        plans of a row that is `careful` neither cheer nor advise, unless the target asks for it.
         """
         emotions = [(row, EMOTIONS.index(str(target.emotion))) for row, target in enumerate(targets)]
         tables, acts, rows = self._tables(self._after(state, "emotion", emotions), targets, how.beam)
         plans = [
-            _drawn(table, str(target.emotion), seed, how)
-            for table, target, seed in zip(tables, targets, seeds, strict=True)
+            _drawn(table, str(target.emotion), seed, how, is_careful)
+            for table, target, seed, is_careful in zip(
+                tables, targets, seeds, careful or [False] * len(targets), strict=True
+            )
         ]
         indices = [
             rows[row, planned.plan.mechanisms, planned.plan.act]
@@ -184,13 +199,14 @@ class Planner:
         return self.runtime.branch(state, rows, tokens)
 
 
-def _drawn(table: Table, emotion: str, seed: int, how: Draw) -> list[Planned]:
+def _drawn(table: Table, emotion: str, seed: int, how: Draw, careful: bool) -> list[Planned]:
     plans = list(table)
     biases = [
         how.mechanism_bias * len(mechanisms)
         + how.interpretation_bias * (INTERPRETATION in mechanisms)
         - how.others_penalty * (act == OTHERS)
         - how.opposite_penalty * contradicts(expressed_emotion, emotion)
+        - CARELESS_PENALTY * (careful and (act in CARELESS_ACTS or expressed_emotion in GLAD_EMOTIONS))
         for mechanisms, act, expressed_emotion in plans
     ]
     scores = (np.array([table[plan] for plan in plans]) + biases) / how.temperature

@@ -6,15 +6,17 @@ sets of ER, IP, EX), act, expressed emotion, in this order.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
 from listenwell.dialogue import Example, Factors
-from listenwell.errors import InputError
+from listenwell.errors import InputError, WeightsError
 from listenwell.labels import (
     ACTS,
     EMOTIONS,
     EXPRESSED_EMOTIONS,
+    MANNERS,
     MECHANISM_ABBREVIATIONS,
     MECHANISMS,
     mechanism,
@@ -57,6 +59,17 @@ def token_words(level: str, value: object) -> str:
 
 TOKENS: tuple[str, ...] = tuple(token_name(level, value) for level in LEVELS for value in CHOICES[level])
 """All 59 plan tokens, in the order of their numbers."""
+MANNER_TOKENS: tuple[str, ...] = tuple(f"<|manner:{name}|>" for name in MANNERS)
+"""They stand before the plan, and follow the plan tokens in the vocabulary."""
+CROWD = MANNERS[0]
+"""The manner of corpora that note none: people who were asked to talk."""
+
+
+def manner_tokens(vocabulary: Vocabulary) -> dict[str, int]:
+    """The numbers of the manners' tokens; none in the vocabulary of a generator that has no manners."""
+    with suppress(WeightsError):
+        return {name: vocabulary.special(token) for name, token in zip(MANNERS, MANNER_TOKENS, strict=True)}
+    return {}
 
 
 @dataclass(frozen=True)

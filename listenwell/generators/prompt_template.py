@@ -11,10 +11,10 @@ from itertools import accumulate
 
 import numpy as np
 
-from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.dialogue import MANNER, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.generators.base import Prompt
-from listenwell.generators.plans import PlanTokens
+from listenwell.generators.plans import PlanTokens, manner_tokens
 from listenwell.runtime.text import Vocabulary
 
 START, END = "<|im_start|>", "<|im_end|>"
@@ -119,11 +119,20 @@ class PromptTemplate:
 
     vocabulary: Vocabulary
     plans: PlanTokens
+    manner: str | None = None
+    """One of `labels.MANNERS`, for dialogues that name none themselves; None for no manner."""
 
     def prompt(self, dialogue: Dialogue, budget: int) -> Prompt:
-        """Everything before the plan."""
+        """Everything before the plan: the dialogue, and the token of the manner where there is one."""
+        manner = self.manner_tokens(dialogue)
         short = with_short_persona(self.vocabulary, dialogue, int(PERSONA_SHARE * budget))
-        return build_prompt(self.vocabulary, short, "", budget)
+        prompt = build_prompt(self.vocabulary, short, "", budget - len(manner))
+        return replace(prompt, tokens=(*prompt.tokens, *manner))
+
+    def manner_tokens(self, dialogue: Dialogue) -> tuple[int, ...]:
+        """The token of a dialogue's manner; none where it has none or the vocabulary knows none."""
+        manner = dialogue.note(MANNER) or self.manner
+        return (self._manners[manner],) if manner in self._manners else ()
 
     def example(self, example: Example, plan: Factors | None, limit: int) -> EncodedPrompt:
         """A human reply after its context; None for no plan. A long dialogue loses its oldest turns."""
@@ -143,10 +152,18 @@ class PromptTemplate:
         """A reply's own tokens and its end token."""
         return [*self.vocabulary.encode(text)[: max(1, limit - 1)], self.vocabulary.special(END)]
 
-    def theirs(self, tokens: Sequence[int]) -> np.ndarray:
-        """Which tokens are the other person's text or its end tokens: (tokens,) bool."""
+    def earlier(self, prompt: EncodedPrompt) -> np.ndarray:
+        """Which tokens are the text of the listener's turns before the reply: (tokens,) bool."""
+        mask = self.said_by("assistant", prompt.tokens)
+        head = prompt.tokens[: prompt.plan]
+        # The reply's own turn begins at the last start token before the plan.
+        mask[len(head) - 1 - head[::-1].index(self.vocabulary.special(START)) :] = False
+        return mask
+
+    def said_by(self, name: str, tokens: Sequence[int]) -> np.ndarray:
+        """Which tokens are a ChatML role's text or its end tokens: (tokens,) bool."""
         start, end = (self.vocabulary.special(mark) for mark in (START, END))
-        role = self.vocabulary.encode("user\n")
+        role = self.vocabulary.encode(f"{name}\n")
         mask, inside = np.zeros(len(tokens), bool), False
         for index, token in enumerate(tokens):  # text never contains special tokens
             if token == start:
@@ -162,8 +179,12 @@ class PromptTemplate:
         situation = self.words(dialogue.situation or "", limit // 2)
         head = [self.vocabulary.special(START), *self.vocabulary.encode("situation\n")]
         prompt = self.prompt(dialogue, limit - len(situation) - len(head)).tokens
-        before = [*prompt[: -len(self.head)], *head]
+        before = [*prompt[: -len(self.head) - len(self.manner_tokens(dialogue))], *head]
         return EncodedPrompt([*before, *situation], len(before), len(before), dialogue.situation or "")
+
+    @cached_property
+    def _manners(self) -> dict[str, int]:
+        return manner_tokens(self.vocabulary)
 
     @cached_property
     def head(self) -> list[int]:

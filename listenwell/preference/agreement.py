@@ -12,7 +12,8 @@ import numpy as np
 from listenwell.dialogue import Candidate, Dialogue
 from listenwell.errors import InputError
 from listenwell.files import hash_files
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.reward_model import agreement
 from listenwell.preference.rating_sheets import PERSON, candidates_of
 from listenwell.preference.ratings import RatedContext, rated_contexts, rating_files, read_ratings

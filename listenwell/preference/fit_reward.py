@@ -8,7 +8,8 @@ import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
 from listenwell.dialogue import Factors
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.reward_model import RIDGE, RewardModel, agreement, fit, weights_of
 from listenwell.preference.ratings import RatedReply, rated_contexts
 from listenwell.progress import progress

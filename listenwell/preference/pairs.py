@@ -18,8 +18,9 @@ from listenwell.errors import CorpusError, InputError, ListenwellError
 from listenwell.files import ResumableJsonl, hash_files, sha256, written_whole
 from listenwell.generators.base import Prefix
 from listenwell.generators.generation import generate_rows
-from listenwell.generators.planned import KIND, PlannedConfig
-from listenwell.generators.plans import PlanTokens, plan_of
+from listenwell.generators.planned import KIND
+from listenwell.generators.planned_config import PlannedConfig
+from listenwell.generators.plans import CROWD, PlanTokens, plan_of
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.vanilla import runtime_of
 from listenwell.progress import progress
@@ -102,7 +103,7 @@ class OwnReplies:
         config = PlannedConfig()
         self._runtime, self._seed = runtime, settings.seed
         self._decoding = replace(config.decoding, temperature=settings.temperature)
-        self._template = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
+        self._template = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary), CROWD)
         room = runtime.context_length - self._decoding.max_tokens - 8  # plan and end mark stand there too
         self._budget = min(config.prompt_tokens, room)
 

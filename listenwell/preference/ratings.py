@@ -37,8 +37,10 @@ class Rating(Record):
     rater: str
     empathy: float
     relevance: float
-    fluency: float
-    overall: float
+    fluency: float | None = None
+    """None where it was not asked for."""
+    overall: float | None = None
+    """Where it was not asked for, the mean of empathy and relevance stands for it."""
     systems: tuple[str, ...] = ()
     """Whose reply it is; several where their words are the same."""
     reply: str | None = None
@@ -48,15 +50,16 @@ class Rating(Record):
     """Only where the text is ours."""
 
     def __post_init__(self) -> None:
-        if not all(LOWEST <= score <= HIGHEST for score in self.scores):
+        if not all(LOWEST <= score <= HIGHEST for score in self.scores if not np.isnan(score)):
             raise InputError("A rating is outside the scale.", "Give 1 to 5.")
         if self.reply is None and PERSON not in self.systems:
             raise InputError("A rating has no reply.", f"Only a reply of {PERSON} can do without its text.")
 
     @property
     def scores(self) -> tuple[float, ...]:
-        """In the order of SCALES."""
-        return self.empathy, self.relevance, self.fluency, self.overall
+        """In the order of SCALES; fluency is NaN where it was not asked for."""
+        overall = (self.empathy + self.relevance) / 2 if self.overall is None else self.overall
+        return self.empathy, self.relevance, np.nan if self.fluency is None else self.fluency, overall
 
 
 @dataclass(frozen=True)

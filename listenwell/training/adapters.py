@@ -70,6 +70,13 @@ def take_weights(model: torch.nn.Module, encoder: Any, saved: Checkpoint) -> Non
     model.load_state_dict(known, strict=False)
 
 
+def halve_frozen(model: torch.nn.Module) -> None:
+    """Keep linear layers' frozen weights in bf16: autocast would round them anew at every step."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Linear) and not module.weight.requires_grad:
+            module.bfloat16()
+
+
 def _peft() -> Any:  # noqa: ANN401
     """The library peft, which only recipes with `lora` need."""
     try:

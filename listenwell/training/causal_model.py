@@ -13,8 +13,9 @@ from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
 from listenwell.errors import RecipeError, WeightsError
 from listenwell.generators.planned import KIND as PLANNED
 from listenwell.generators.planned import SHIPPED
-from listenwell.generators.plans import CHOICES, LEVELS, TOKENS, token_words
+from listenwell.generators.plans import CHOICES, LEVELS, MANNER_TOKENS, TOKENS, token_words
 from listenwell.generators.vanilla import KIND as CAUSAL
+from listenwell.labels import MANNERS
 from listenwell.metrics import Perplexity
 from listenwell.rankers.inference import moved
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
@@ -214,8 +215,9 @@ class CausalModel:
         elif self._is_adapter:
             load_lora(self.module, folder / ADAPTER)
             if isinstance(embeddings, AddedTokens) and (folder / ADDED_TOKENS).is_file():
-                with torch.no_grad():
-                    embeddings.rows.copy_(load_file(folder / ADDED_TOKENS)["rows"])
+                rows = load_file(folder / ADDED_TOKENS)["rows"]
+                with torch.no_grad():  # a generator of an earlier release has no manners
+                    embeddings.rows[: len(rows)].copy_(rows)
         else:  # a head that is tied is not in the file
             self.module.load_state_dict(load_file(folder / "model.safetensors"), strict=False)
 
@@ -252,8 +254,9 @@ def _with_plan_tokens(
         )
     # A token's row begins as the mean of the embeddings of words that say what it stands for.
     words = [token_words(level, value) for level in LEVELS for value in CHOICES[level]]
+    words += [f" {manner}" for manner in MANNERS]
     rows = torch.stack([known[torch.tensor(vocabulary.encode(text))].mean(dim=0) for text in words])
-    extended = vocabulary.extended(TOKENS)
+    extended = vocabulary.extended((*TOKENS, *MANNER_TOKENS))
     if recipe.lora:
         module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
         base = module.get_base_model()

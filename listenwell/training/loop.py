@@ -24,6 +24,7 @@ from listenwell.files import hash_files, recover
 from listenwell.recipe import write_recipe
 from listenwell.serialization import dumps, plain
 from listenwell.training import TASKS
+from listenwell.training.adapters import halve_frozen
 from listenwell.training.batching import Epoch, Step
 from listenwell.training.logs import Log
 from listenwell.training.optimizer import learning_rate, make_optimizer
@@ -60,6 +61,8 @@ class Trainer:
         self._trained = [p for p in self.task.model.parameters() if p.requires_grad]
         self._precision = _precision(recipe, self.device)
         self._scaler = torch.amp.GradScaler("cuda", enabled=self._precision == torch.float16)
+        if self._is_bf16_cpu:
+            halve_frozen(self.task.model)
 
     def run(self) -> dict[str, float]:
         """Train to the end (or from where it stopped) and return the best validation's metrics."""
@@ -120,6 +123,15 @@ class Trainer:
                 return
         self.progress.epoch, self.progress.step = self.progress.epoch + 1, 0
 
+    def measure(self, split: str) -> dict[str, float]:
+        """The task's metrics on a split; on a CPU that trains in bf16, in bf16 too."""
+        with self._autocast() if self._is_bf16_cpu else nullcontext():
+            return self.task.measure(split)
+
+    @property
+    def _is_bf16_cpu(self) -> bool:
+        return self.device.type == "cpu" and self._precision == torch.bfloat16
+
     def _is_due(self, total: int) -> bool:
         """Whether the last step passed a multiple of `validate_every` epochs."""
         before, now = (self.progress.epoch + (self.progress.step - back) / total for back in (1, 0))
@@ -146,7 +158,7 @@ class Trainer:
 
     def _validate(self, log: Log, at_end: bool) -> None:
         """Measure, keep the best, and decide whether to stop."""
-        metrics = self.task.measure(self.recipe.data.valid)
+        metrics = self.measure(self.recipe.data.valid)
         # The first process's figure counts for all: a last digit that differs must not part their ways.
         mine = metrics[self.recipe.metric] if self.processes.is_first else 0.0
         value = float(self.processes.sum(torch.tensor(mine, dtype=torch.float64, device=self.device)))
@@ -228,9 +240,10 @@ def recipe_hash(recipe: TrainRecipe) -> str:
 
 def _precision(recipe: TrainRecipe, device: torch.device) -> torch.dtype:
     if device.type == "cpu":
-        if recipe.precision in ("bf16", "fp16"):
-            raise InputError(f"precision {recipe.precision} needs a GPU.", "Use auto or fp32 on a CPU.")
-        return torch.float32
+        if recipe.precision == "fp16":
+            raise InputError("precision fp16 needs a GPU.", "Use auto, fp32 or bf16 on a CPU.")
+        # On a CPU that computes in bf16 it is much faster, on any other slower: never by itself.
+        return torch.bfloat16 if recipe.precision == "bf16" else torch.float32
     return {"auto": torch.bfloat16, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}[
         recipe.precision
     ]

@@ -5,7 +5,7 @@ replies is learned without its plan, and a share once more without its context, 
 and P(y) too.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example, Factors
 from listenwell.errors import RecipeError
 from listenwell.generators.planned import KIND
-from listenwell.generators.plans import PlanTokens, known_plans
+from listenwell.generators.plans import CROWD, PlanTokens, known_plans
 from listenwell.generators.prompt_template import EncodedPrompt, PromptTemplate
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.causal_model import CausalModel
@@ -32,7 +32,7 @@ class PlannedData:
     """Replies with their plans."""
 
     def __init__(self, vocabulary: Vocabulary, recipe: TrainRecipe) -> None:
-        self.template = PromptTemplate(vocabulary, PlanTokens.of(vocabulary))
+        self.template = PromptTemplate(vocabulary, PlanTokens.of(vocabulary), CROWD)
         self._recipe, self._config = recipe, recipe.settings(PlannedTaskConfig)
         self._sources = sources_of(recipe)
         self.corpus = " + ".join(source.name for source, _ in self._sources)
@@ -98,11 +98,12 @@ class PlannedData:
                     f"{source.name} has {len(planned)} training replies, not {count}.",
                     "Lower pairs.sources.",
                 )
-            drawn = random.permutation(len(planned))[:count] if count else range(len(planned))
+            is_drawn = bool(count or planning.replies)
+            order = random.permutation(len(planned)) if is_drawn else range(len(planned))
             # A conversation's last reply has all of it before it: what is learned beside is learned once.
             keys = [conversation_key(example.context) for example, _ in planned]
             last = set({key: index for index, key in enumerate(keys)}.values())
-            for index in drawn:
+            for index in islice(_of_each(order, keys, last, planning.replies), count or None):
                 example, plan = planned[index]
                 kept = None if random.random() < planning.plan_dropout else plan
                 prompt = self.template.example(example, kept, limit)
@@ -127,9 +128,12 @@ class PlannedData:
         random: np.random.Generator,
     ) -> list[Encoded]:
         """A conversation's last reply, with the other person's turns and the situation as targets too."""
-        sequences = [sequence]
+        targets = sequence.targets
         if self._recipe.learn == "all":
-            sequences = [replace(sequence, targets=sequence.targets | self.template.theirs(prompt.tokens))]
+            targets = targets | self.template.said_by("user", prompt.tokens)
+        if self._config.planning.earlier:
+            targets = targets | self.template.earlier(prompt)
+        sequences = [replace(sequence, targets=targets)]
         if example.context.situation and random.random() < self._config.planning.situations:
             situation = self.template.situation(example.context, limit)
             sequences.append(encoded(situation, situation.words))
@@ -159,6 +163,17 @@ class PlannedTask(GeneratorTask):
         if pairs and pairs.start:
             generator.start_from(pairs.start)
         return cls(generator, data, CausalObjective(generator), recipe)
+
+
+def _of_each(order: Iterable[int], keys: Sequence[str], last: set[int], count: int) -> Iterator[int]:
+    """Of each conversation at most `count` replies, its last one among them; all for 0."""
+    left = dict.fromkeys(keys, count - 1)
+    for index in order:
+        if not count or index in last:
+            yield int(index)
+        elif left[keys[index]] > 0:
+            left[keys[index]] -= 1
+            yield int(index)
 
 
 def encoded(prompt: EncodedPrompt, first: int, end: int | None = None) -> Encoded:

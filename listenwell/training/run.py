@@ -20,7 +20,7 @@ def train(recipe: TrainRecipe) -> Path:
         results = {data.valid: valid}
         if data.test:
             trainer.task.load(best.folder)
-            results[data.test] = trainer.task.measure(data.test)
+            results[data.test] = trainer.measure(data.test)
         split = data.test or data.valid
         task = trainer.task
         metrics = {name: value for name, value in results[split].items() if name != task.counted}
@@ -61,6 +61,7 @@ def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
         "tuning": f"LoRA of rank {recipe.lora.rank}" if recipe.lora else "full fine-tuning",
         "batches": f"{recipe.batches.batching}, {recipe.batches.tokens:,} tokens a step",
         "dropout": f"{recipe.dropout:g}",
+        "precision": recipe.precision,
         "epochs": f"{recipe.epochs:g}, best of validations every {recipe.validate_every:g}",
         "learning rate": f"{recipe.optimizer.learning_rate:g}, {recipe.optimizer.decay}",
         "count": trainer.task.counted,

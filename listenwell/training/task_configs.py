@@ -121,12 +121,17 @@ class PlanningRecipe:
     can be used without plans."""
     emotions: bool = True
     """Predict the speaker's emotion, where the corpus labels it."""
+    replies: int = 0
+    """Learn so many replies of each conversation, the last one and others drawn at random; 0 learns all."""
+    earlier: bool = False
+    """After a conversation's last reply, the listener's earlier turns are targets too, without plans."""
     situations: float = 0.0
     """After this share of the conversations, also predict the situation, where the corpus has it."""
 
     def __post_init__(self) -> None:
         check_range("planning.plan_dropout", self.plan_dropout, 0, 1)
         check_range("planning.situations", self.situations, 0, 1)
+        check_range("planning.replies", self.replies, 0, 10**6)
 
 
 @dataclass(frozen=True)

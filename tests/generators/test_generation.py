@@ -11,7 +11,8 @@ from listenwell.errors import InputError
 from listenwell.generators.base import Prefix, Prompt
 from listenwell.generators.decoding import Decoding, Ending
 from listenwell.generators.generation import generate_from_prompt, generate_rows
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.recipe import parse_recipe
 from listenwell.runtime.text import Vocabulary

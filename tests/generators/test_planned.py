@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from listenwell import Dialogue, Factors, Listener, Persona, Turn
-from listenwell.dialogue import Example
-from listenwell.errors import CheckpointError, InputError
+from listenwell.dialogue import MANNER, Example
+from listenwell.errors import CheckpointError, InputError, UnknownNameError
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
-from listenwell.generators.plans import PlanTokens, is_whole, known_plans
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
+from listenwell.generators.plans import CROWD, PlanTokens, is_whole, known_plans
 from listenwell.generators.prompt_template import PromptTemplate
+from listenwell.labels import MANNERS
 from listenwell.runtime.engines import Engine
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")
@@ -26,7 +28,22 @@ def generator(tiny_generator):
 
 @pytest.fixture(scope="module")
 def layout(generator):
-    return PromptTemplate(generator.runtime.vocabulary, PlanTokens.of(generator.runtime.vocabulary))
+    tokens = PlanTokens.of(generator.runtime.vocabulary)
+    return PromptTemplate(generator.runtime.vocabulary, tokens, generator.config.manner)
+
+
+def test_a_manner_is_a_token_before_the_plan(generator, layout):
+    vocabulary, budget = generator.runtime.vocabulary, 64
+    tokens = {name: layout.manner_tokens(replace(TALK, notes=((MANNER, name),))) for name in MANNERS}
+    assert len(set(tokens.values())) == len(MANNERS) and all(len(own) == 1 for own in tokens.values())
+    assert layout.prompt(TALK, budget).tokens[-1:] == tokens["plain"]
+    none = PromptTemplate(vocabulary, layout.plans)
+    assert (*none.prompt(TALK, budget - 1).tokens, *tokens["plain"]) == layout.prompt(TALK, budget).tokens
+    rich = PlannedGenerator(replace(generator.config, manner="rich"), generator.runtime)
+    replies = [own.generate(TALK, (PLAN,), seed=4).candidates for own in (generator, rich)]
+    assert replies[0] != replies[1]
+    with pytest.raises(UnknownNameError, match="gruff"):
+        PlannedConfig(manner="gruff")
 
 
 def test_plans_are_whole_different_and_as_wanted(generator):
@@ -96,7 +113,9 @@ def test_what_the_planner_has_read_is_not_read_again(tiny_generator, engine, mon
 def test_perplexities_worked_from_likelihoods(generator, layout, monkeypatch):
     read = Factors(mechanisms=("exploration",), act="questioning", expressed_emotion="caring")
     example = Example(Dialogue(TALK.turns, emotion="sad"), Turn("listener", "What happened?", factors=read))
-    prompt, words = layout.prompt(TALK, 256).tokens, layout.words("What happened?")
+    # A corpus that notes no manner is the crowd's.
+    prompt = replace(layout, manner=CROWD).prompt(TALK, 256).tokens
+    words = layout.words("What happened?")
 
     def expected(plan):
         nats = float(generator.runtime.log_likelihoods([*prompt, *plan], [words])[0])
@@ -114,7 +133,8 @@ def test_perplexities_worked_from_likelihoods(generator, layout, monkeypatch):
     plain = PlannedGenerator(
         PlannedConfig(plans=1, mechanism_bias=0, interpretation_bias=0), generator.runtime
     )
-    likeliest = plain.plan(TALK, None, Factors(), seed=0)[0]
+    crowd = replace(TALK, notes=((MANNER, CROWD),))
+    likeliest = plain.plan(crowd, None, Factors(), seed=0)[0]
     assert generator.perplexity([example], "predicted").by_token == pytest.approx(
         expected(layout.plans.encode(likeliest)), rel=1e-4
     )

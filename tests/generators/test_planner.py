@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from listenwell.dialogue import Factors, Scored
-from listenwell.generators.planner import Draw, Planner, mechanism_probabilities
+from listenwell.generators.planner import CARELESS_ACTS, Draw, Planner, mechanism_probabilities
 from listenwell.generators.plans import CHOICES, SETS, PlanTokens
-from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, contradicts
+from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, GLAD_EMOTIONS, contradicts
 from listenwell.runtime.torch_engine import TorchRuntime
 
 
@@ -192,3 +192,22 @@ def test_a_draw_keeps_to_the_side_of_what_is_felt(planner, prompt):
     glad = [contradicts(one.plan.expressed_emotion, "devastated") for one in kept]
     assert glad == [False] * 6 + [True] * 4  # they are drawn last, if at all
     assert [contradicts(one.plan.expressed_emotion, "devastated") for one in plain] != glad
+
+
+def test_careful_plans_neither_cheer_nor_advise(planner, prompt):
+    state = planner.runtime.prefill([*prompt])
+    target, how = Factors(emotion="sad"), Draw(40)
+
+    def careless(plans):
+        return [
+            one
+            for one in plans
+            if one.plan.act in CARELESS_ACTS or one.plan.expressed_emotion in GLAD_EMOTIONS
+        ]
+
+    (careful,) = planner.draft(state, [target], [1], how, [True]).plans
+    (usual,) = planner.draft(state, [target], [1], how).plans
+    assert careless(usual) and not careless(careful) and len(careful) == 40
+    asked = Factors(emotion="sad", act="suggesting")  # what the caller asked for is still done
+    (plans,) = planner.draft(state, [asked], [1], how, [True]).plans
+    assert {one.plan.act for one in plans} == {"suggesting"}

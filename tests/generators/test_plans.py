@@ -6,14 +6,17 @@ from listenwell.errors import InputError, UnknownNameError, WeightsError
 from listenwell.generators.plans import (
     CHOICES,
     LEVELS,
+    MANNER_TOKENS,
     SETS,
     TOKENS,
     PlanTokens,
+    manner_tokens,
     plan_of,
     token_name,
     token_words,
     wanted,
 )
+from listenwell.labels import MANNERS
 from listenwell.runtime.text import Vocabulary
 from tests.tiny import tiny_tokenizer
 
@@ -43,6 +46,9 @@ def test_words_for_tokens_that_know_nothing_yet():
 
 def test_plans_become_tokens_and_come_back(vocabulary):
     extended = vocabulary.extended(TOKENS)
+    assert manner_tokens(extended) == {}  # a generator of an earlier release
+    both = manner_tokens(extended.extended(MANNER_TOKENS))
+    assert both == {name: len(extended) + number for number, name in enumerate(MANNERS)}
     tokens = PlanTokens.of(extended)
     assert sorted(number for level in tokens.numbers for number in level) == list(
         range(len(vocabulary), len(vocabulary) + len(TOKENS))

@@ -72,7 +72,7 @@ def test_engines_speak_alike_together_and_alone(use_soft_prompt, tiny_generator,
 def test_it_stands_between_dialogue_and_plan(use_soft_prompt, engine, monkeypatch):
     generator = PlannedGenerator.load(replace(CONFIG, engine=engine), use_soft_prompt)
     runtime, begins = generator.runtime, []
-    layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
+    layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary), CONFIG.manner)
 
     def heard(engine, prefix, *others):
         begins.append(engine.logits(prefix.state).copy())

@@ -11,7 +11,8 @@ from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
 from listenwell.errors import CheckpointError
 from listenwell.generators import reward_model
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.reward_model import RewardModel, agreement, centred, fit, weights_of
 
 PLAN = Factors("sad", ("exploration",), "questioning", "caring")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from listenwell.errors import InputError
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.reward_model import RewardModel
 from listenwell.preference import ratings
 from listenwell.preference.fit_reward import rated_states

@@ -9,7 +9,7 @@ from listenwell.errors import InputError, ListenwellError
 from listenwell.generators.base import Prefix
 from listenwell.generators.generation import Generation, generate_rows
 from listenwell.generators.planned import PlannedConfig
-from listenwell.generators.plans import PlanTokens, plan_of
+from listenwell.generators.plans import CROWD, PlanTokens, plan_of
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.generators.vanilla import runtime_of
 from listenwell.preference import pairs as making
@@ -84,7 +84,7 @@ def test_own_replies_are_what_the_speaker_says_under_the_plan_alone_or_in_a_batc
     other = replace(plan, act="agreeing", expressed_emotion="anger")
     assert own.replies([(example, other)], [0])[0] != batch[0]
     # Greedily, token by token, without the batch.
-    layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary))
+    layout = PromptTemplate(runtime.vocabulary, PlanTokens.of(runtime.vocabulary), CROWD)
     prompt = layout.prompt(example.context, 256)
     state = runtime.step(runtime.prefill(prompt.tokens), [layout.plans.encode(plan)])
     greedy = replace(PlannedConfig().decoding, temperature=0)

@@ -7,7 +7,8 @@ import pytest
 
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Candidate
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.reward_model import RewardModel
 from listenwell.generators.vanilla import runtime_of
 from listenwell.preference.pairs import OwnReplies, Settings, read_planned

@@ -31,7 +31,7 @@ def make_home(folder, llama):
         (folder / "data" / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
     (folder / "pairs.jsonl").write_text("\n".join(pair.to_json() for pair in pairs()) + "\n")
     start = tiny_recipe(folder / "start", folder / "data", llama, model="planned", lora=LORA)
-    fast = {"optimizer": OptimizerRecipe(2e-2), "dropout": 0.0, "epochs": 20, "validate_every": 20}
+    fast = {"optimizer": OptimizerRecipe(2e-2), "dropout": 0.0, "epochs": 25, "validate_every": 25}
     Trainer(replace(start, **fast)).run()
     return folder
 

@@ -278,11 +278,12 @@ def test_vanilla_without_weights_says_how_to_make_some():
 
 
 def test_half_precision_needs_a_gpu(recipe):
+    assert Trainer(with_changes(recipe, precision="bf16"))  # on a CPU too, where the recipe asks for it
     if torch.cuda.is_available():
-        assert Trainer(with_changes(recipe, precision="bf16"))
+        assert Trainer(with_changes(recipe, precision="fp16"))
     else:
         with pytest.raises(InputError, match="needs a GPU"):
-            Trainer(with_changes(recipe, precision="bf16"))
+            Trainer(with_changes(recipe, precision="fp16"))
 
 
 def test_a_run_that_goes_astray_says_so(recipe, monkeypatch):

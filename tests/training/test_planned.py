@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from listenwell.dialogue import Dialogue, Factors, Turn
+from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.errors import CorpusError, RecipeError
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
-from listenwell.generators.plans import LEVELS, PlanTokens, plan_of
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
+from listenwell.generators.plans import CROWD, LEVELS, PlanTokens, plan_of
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.training.batching import Epoch
 from listenwell.training.loop import Trainer
-from listenwell.training.planned import PlannedTask
+from listenwell.training.planned import PlannedTask, _of_each
 from listenwell.training.recipe import BatchRecipe, LoraRecipe
 from listenwell.training.run import train
 from listenwell.training.task_configs import PairsRecipe, PlanningRecipe
@@ -80,7 +81,7 @@ def test_plan_and_words_are_learned_and_a_share_without_plan_and_without_context
     first = next(iter(task.examples()))
     assert (
         task.data.template.plans.encode(plan_of(replies[0]))
-        == [token for token in first.tokens.tolist() if token in task.vocabulary.special_ids][3:7]
+        == [token for token in first.tokens.tolist() if token in task.vocabulary.special_ids][4:8]
     )
     unplanned = PlannedTask.prepare(
         with_changes(recipe, planning=PlanningRecipe(plan_dropout=1), unconditional=1.0), CPU
@@ -129,7 +130,8 @@ def test_it_learns_saves_and_speaks_by_its_plan(recipe, lora, tiny_llama, monkey
     unplanned = generator.perplexity(examples, "none").by_token
     assert gold < unplanned  # the plan tells whether a question or a wish comes
     # In training, the chance that a plan would begin counts against a reply without one.
-    layout = PromptTemplate(generator.runtime.vocabulary, PlanTokens.of(generator.runtime.vocabulary))
+    vocabulary = generator.runtime.vocabulary
+    layout = PromptTemplate(vocabulary, PlanTokens.of(vocabulary), CROWD)
     replies = [layout.words(example.reply.text) for example in examples]
     nats = [
         float(generator.runtime.log_likelihoods(layout.prompt(example.context, 256).tokens, [words])[0])
@@ -248,6 +250,29 @@ def test_theirs_are_the_words_of_the_other_person_whatever_they_wrote(recipe):
     said = (("speaker", "oh user no"), ("listener", "why ?"), ("speaker", "assistant is sad"))
     talk = Dialogue(tuple(Turn(*one) for one in said))
     tokens = list(layout.prompt(talk, 200).tokens)
-    theirs = [token for token, is_theirs in zip(tokens, layout.theirs(tokens), strict=True) if is_theirs]
+    mask = layout.said_by("user", tokens)
+    theirs = [token for token, is_theirs in zip(tokens, mask, strict=True) if is_theirs]
     assert theirs == [*layout.words("oh user no"), *layout.words("assistant is sad")]
-    assert not layout.theirs([]).size
+    assert not layout.said_by("user", []).size
+
+
+def test_the_listeners_earlier_turns_are_learned_with_the_last_reply(recipe):
+    planning = PlanningRecipe(plan_dropout=0, replies=1, earlier=True)
+    task = PlannedTask.prepare(with_changes(recipe, planning=planning), CPU)
+    layout = PromptTemplate(task.vocabulary, PlanTokens.of(task.vocabulary), "plain")
+    said = ("I row.", "With whom?", "With my sister.", "That is nice.", "It is.")
+    turns = tuple(Turn(("speaker", "listener")[number % 2], text) for number, text in enumerate(said))
+    plan = Factors("sad", ("exploration",), "questioning", "caring")
+    prompt = layout.example(Example(Dialogue(turns), Turn("listener", "Good.")), plan, 200)
+    mask = layout.earlier(prompt)
+    words = [token for token, is_target in zip(prompt.tokens, mask, strict=True) if is_target]
+    assert words == [*layout.words("With whom?"), *layout.words("That is nice.")]
+    everything = PlannedTask.prepare(with_changes(recipe, planning=PlanningRecipe(plan_dropout=0)), CPU)
+    assert 0 < len(task.examples()) < len(everything.examples())
+
+
+def test_of_each_conversation_so_many_replies():
+    keys = ["a", "a", "a", "b", "c", "c"]
+    chosen = list(_of_each([4, 2, 0, 1, 3, 5], keys, {2, 3, 5}, 2))
+    assert chosen == [4, 2, 0, 3, 5]
+    assert list(_of_each(range(6), keys, {2, 3, 5}, 0)) == list(range(6))

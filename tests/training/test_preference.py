@@ -9,7 +9,8 @@ import torch
 
 from listenwell.dialogue import Dialogue, Turn
 from listenwell.errors import CheckpointError, InputError, RecipeError
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.generators.plans import PlanTokens
 from listenwell.generators.prompt_template import PromptTemplate
 from listenwell.recipe import read_recipe

@@ -10,7 +10,8 @@ from safetensors.numpy import load_file
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Factors
 from listenwell.errors import RecipeError
-from listenwell.generators.planned import PlannedConfig, PlannedGenerator
+from listenwell.generators.planned import PlannedGenerator
+from listenwell.generators.planned_config import PlannedConfig
 from listenwell.runtime.names import ADAPTER, SOFT_PROMPT
 from listenwell.training.loop import Trainer
 from listenwell.training.preference import PreferenceTask
