@@ -15,11 +15,14 @@ import numpy as np
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import WeightsError
 from listenwell.files import disk_errors, folder_written_whole
+from listenwell.generators.prompt_template import END, START
 from listenwell.generators.vanilla import ADAPTER
 from listenwell.progress import progress
 from listenwell.runtime.gguf import gguf_name
+from listenwell.runtime.model_files import ModelFiles
 from listenwell.runtime.names import ADDED_TOKENS
-from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT
+from listenwell.runtime.onnx.decoder import EMBEDDING, OUTPUT
+from listenwell.runtime.onnx.shape import DecoderShape
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
 from listenwell.runtime.weights import find_weights
@@ -35,9 +38,9 @@ TEMPLATE = (
 
 TOKENIZER_CONFIG = {
     "tokenizer_class": "PreTrainedTokenizerFast",
-    "bos_token": "<|im_start|>",
-    "eos_token": "<|im_end|>",
-    "pad_token": "<|im_end|>",
+    "bos_token": START,
+    "eos_token": END,
+    "pad_token": END,
     "clean_up_tokenization_spaces": False,
     "chat_template": TEMPLATE,
 }
@@ -58,16 +61,23 @@ class Merged:
 def merged(saved: Checkpoint) -> Merged:
     """The merged model of a generator's checkpoint."""
     folder = saved.folder
+    if not Vocabulary.from_folder(folder).has_special(START, END):
+        raise WeightsError(
+            f"{folder} holds a generator on a base with another chat format than ChatML.",
+            "Export one that was trained on a Qwen or SmolLM2 model.",
+        )
     if not (folder / ADAPTER).is_file():
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         return Merged(Tensors(folder / "model.safetensors"), config, folder / "tokenizer.json")
     base = find_weights(json.loads((folder / ADAPTER).read_text(encoding="utf-8"))["base_model_name_or_path"])
-    config = json.loads((base / "config.json").read_text(encoding="utf-8"))
-    weights: Mapping[str, np.ndarray] = Adapted(Tensors(base / "model.safetensors"), folder)
+    source = ModelFiles.read(base)
+    config = dict(source.config)
+    weights: Mapping[str, np.ndarray] = Adapted(source.weights, folder)
     if (folder / ADDED_TOKENS).is_file():
         rows = Tensors(folder / ADDED_TOKENS)["rows"]
-        weights = Extended(weights, dict.fromkeys((EMBEDDING, OUTPUT), rows))
-        config["vocab_size"] += len(rows)
+        known = len(Vocabulary.from_folder(base))
+        weights = Extended(weights, dict.fromkeys((EMBEDDING, OUTPUT), rows), known)
+        config["vocab_size"] = known + len(rows)
     return Merged(weights, config, folder / "tokenizer.json")
 
 
@@ -96,6 +106,11 @@ def write_gguf(model: Merged, file: Path, name: str) -> None:
     """Write a Llama with a byte-level BPE vocabulary in half precision, whole or not at all."""
     import gguf
 
+    kind = model.config["model_type"]
+    if kind != "llama" or DecoderShape.of(model.config).rope.kind != "default":
+        raise WeightsError(
+            f"{name} is a {kind!r} model, not a plain Llama.", "Export it with --to hf instead."
+        )
     with disk_errors(file), TemporaryDirectory(dir=file.resolve().parent, prefix=".export.") as aside:
         partial = Path(aside) / file.name
         writer = gguf.GGUFWriter(partial, "llama")
@@ -148,7 +163,7 @@ def _add_vocabulary(writer: Any, model: Merged) -> None:  # noqa: ANN401
     writer.add_token_merges([merge if isinstance(merge, str) else " ".join(merge) for merge in merges])
     if (first := model.config.get("bos_token_id")) is not None:
         writer.add_bos_token_id(first)
-    writer.add_eos_token_id(vocabulary.special("<|im_end|>"))
+    writer.add_eos_token_id(vocabulary.special(END))
     writer.add_add_bos_token(False)
     writer.add_add_space_prefix(False)
     writer.add_chat_template(TEMPLATE.replace("{{ plan or '' }}", ""))  # llama.cpp passes messages only

@@ -25,6 +25,7 @@ def chat(
     model: options.Model = DEFAULT,
     recipe: options.Recipe = None,
     weights: options.Weights = None,
+    base: options.Base = None,
     pool: options.Pool = None,
     plans: options.Plans = None,
     candidates: options.Candidates = None,
@@ -39,6 +40,7 @@ def chat(
     """
     from listenwell.listener import Listener
 
+    model, weights = options.chosen_model(model, weights, base)
     saved = read_saved(save) if save else b""
     at_terminal = sys.stdin.isatty()
     if at_terminal:

@@ -5,16 +5,27 @@ from typing import Annotated
 
 import typer
 
+from listenwell.errors import InputError
+from listenwell.generators import DEFAULT, INSTRUCTED
+
 Model = Annotated[
     str,
     typer.Option(
-        help="The model: planned, prompted, retrieval (with --pool), or comae or vanilla (with --weights)."
+        help="The model: planned, prompted, retrieval (with --pool), instructed (see --base), or comae or "
+        "vanilla (with --weights)."
     ),
 ]
 Recipe = Annotated[Path | None, typer.Option(help="A YAML file with the generator's settings.")]
 Weights = Annotated[
     Path | None,
     typer.Option(help="Your own weights: a base model's folder, a .gguf file, or a trained checkpoint."),
+]
+Base = Annotated[
+    Path | None,
+    typer.Option(
+        help="A larger instruct model of yours instead, told how to listen: a folder or .gguf file of the "
+        "Llama, Qwen or Gemma family."
+    ),
 ]
 Pool = Annotated[
     str | None,
@@ -62,3 +73,15 @@ OldMechanisms = Annotated[list[str] | None, typer.Option("--mechanism", hidden=T
 OldPersonaLines = Annotated[list[str] | None, typer.Option("--persona-line", hidden=True)]
 """Names of earlier versions, still accepted."""
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+def chosen_model(model: str, weights: Path | None, base: Path | None) -> tuple[str, Path | None]:
+    """The model and its weights: with a base, the instructed generator on it."""
+    if base is None:
+        return model, weights
+    if weights is not None or model not in (DEFAULT, INSTRUCTED):
+        raise InputError(
+            "With --base there is neither --model nor --weights: it names a model of its own.",
+            "Leave them out, or leave --base out.",
+        )
+    return INSTRUCTED, base

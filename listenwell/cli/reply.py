@@ -8,7 +8,7 @@ import typer
 
 from listenwell.cli import options
 from listenwell.cli.terminal import visible
-from listenwell.generators import DEFAULT
+from listenwell.generators import DEFAULT, INSTRUCTED
 
 if TYPE_CHECKING:
     from listenwell.dialogue import Dialogue
@@ -25,6 +25,7 @@ def reply(
     model: options.Model = DEFAULT,
     recipe: options.Recipe = None,
     weights: options.Weights = None,
+    base: options.Base = None,
     pool: options.Pool = None,
     act: options.Act = None,
     mechanisms: options.Mechanisms = None,
@@ -46,6 +47,7 @@ def reply(
     from listenwell.generators.plans import wanted
     from listenwell.listener import Listener
 
+    model, weights = options.chosen_model(model, weights, base)
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace")
     mechanisms = mechanisms or mechanism
@@ -77,7 +79,8 @@ def reply(
 def disabled_stages(model: str, is_emotion_shown: bool, without: list[str] | None) -> tuple[str, ...]:
     """The disabled stages, with `understand` where the emotion is neither shown nor used by the generator."""
     disabled = tuple(without or ())
-    return disabled if is_emotion_shown or model == "planned" else (*disabled, "understand")
+    is_used = model in (DEFAULT, INSTRUCTED)
+    return disabled if is_emotion_shown or is_used else (*disabled, "understand")
 
 
 def read_history(file: Path) -> "Dialogue":

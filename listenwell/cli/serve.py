@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from listenwell.cli.options import Candidates, Plans, Pool, Recipe, Weights, Without
+from listenwell.cli.options import Base, Candidates, Plans, Pool, Recipe, Weights, Without, chosen_model
 from listenwell.cli.terminal import visible
 from listenwell.generators import DEFAULT
 
@@ -97,6 +97,7 @@ def serve(
     no_browser: NoBrowser = False,
     recipe: Recipe = None,
     weights: Weights = None,
+    base: Base = None,
     pool: Pool = None,
     plans: Plans = None,
     candidates: Candidates = None,
@@ -114,7 +115,8 @@ def serve(
     from listenwell.serving.run import serve as run
     from listenwell.serving.settings import Limits, Settings, default_store
 
-    names, disabled = tuple(model or [DEFAULT]), tuple(without or ())
+    first_name, weights = chosen_model((model or [DEFAULT])[0], weights, base)
+    names, disabled = (first_name, *(model or [])[1:]), tuple(without or ())
     settings = Settings(
         host=host,
         port=port,

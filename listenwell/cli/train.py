@@ -9,6 +9,13 @@ import typer
 def train(
     recipe: Annotated[Path, typer.Argument(help="A YAML file; see recipes/.")],
     output: Annotated[Path | None, typer.Option(help="The run's folder, instead of the recipe's.")] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            help="The base model, instead of the recipe's: a folder or .gguf file of the Llama, Qwen or "
+            "Gemma family."
+        ),
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The corpus's folder, instead of the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed, instead of the recipe's.")] = None,
     limit: Annotated[
@@ -22,10 +29,13 @@ def train(
     from dataclasses import replace
 
     from listenwell.recipe import read_recipe
+    from listenwell.runtime.weights import base_of
     from listenwell.training.recipe import TrainRecipe
     from listenwell.training.run import train as run
 
     settings = read_recipe(TrainRecipe, recipe)
+    if base:
+        settings = replace(settings, base=base_of(base), weights=None)
     chosen = replace(settings.data, path=data or settings.data.path, limit=limit or settings.data.limit)
     drawn = settings.seed if seed is None else seed
     folder = run(replace(settings, output=output or settings.output, seed=drawn, data=chosen))

@@ -15,7 +15,8 @@ from listenwell.metrics import Perplexity
 from listenwell.pipeline import GeneratorOutput
 from listenwell.recipe import read_recipe
 from listenwell.runtime.engines import TORCH, is_installed
-from listenwell.runtime.weights import HUB_FILES, find_weights
+from listenwell.runtime.model_files import model_files as base_files
+from listenwell.runtime.weights import find_weights
 from listenwell.serialization import dumps
 
 GOLD, PREDICTED, NONE, MARGINAL = FACTORS = ("gold", "predicted", "none", "marginal")
@@ -188,8 +189,7 @@ def model_files(generator: object, weights: Path | None) -> tuple[Path, ...]:
     settings = _settings(generator)
     if settings.get("base") is None:
         return ()
-    folder = find_weights(str(settings["base"]), weights)
-    return tuple(folder / name for name in HUB_FILES)
+    return base_files(find_weights(str(settings["base"]), weights))
 
 
 def listener_conditions(listener: Listener) -> dict[str, str]:

@@ -11,6 +11,7 @@ GENERATORS: "Registry[type[Generator]]" = Registry(
     "model",
     {
         "comae": "listenwell.papers.comae.generator:Comae",
+        "instructed": "listenwell.generators.instructed:Instructed",
         "planned": "listenwell.generators.planned:PlannedGenerator",
         "prompted": "listenwell.generators.prompted:Prompted",
         "retrieval": "listenwell.retrieval.generator:Retrieval",
@@ -20,5 +21,5 @@ GENERATORS: "Registry[type[Generator]]" = Registry(
 """Name to class; `Listener.from_pretrained(NAME)` takes these."""
 GENERATORS_BY_KIND = {"planned": "planned", "causal": "vanilla", "comae": "comae"}
 """The kind of a checkpoint to the name of its generator."""
-DEFAULT = "planned"
-"""The default model."""
+DEFAULT, INSTRUCTED = "planned", "instructed"
+"""The default model, and the one that a larger base model of the user's becomes."""

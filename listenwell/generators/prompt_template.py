@@ -1,4 +1,4 @@
-"""The prompt template: dialogues, plans and replies as one sequence of tokens, in ChatML.
+"""The prompt template: dialogues, plans and replies as one sequence of tokens, in the model's chat format.
 
 Special tokens are inserted by number; everything a person wrote is text between them. The system turn with
 the persona and the newest turn always stay, the oldest turns go first.
@@ -15,9 +15,11 @@ from listenwell.dialogue import MANNER, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.generators.base import Prompt
 from listenwell.generators.plans import PlanTokens, manner_tokens
+from listenwell.runtime.chat_format import ASSISTANT, Chat
 from listenwell.runtime.text import Vocabulary
 
 START, END = "<|im_start|>", "<|im_end|>"
+"""ChatML's special tokens, for models that have nothing else of it."""
 PERSONA_SHARE = 0.5
 """The largest part of a prompt that a persona may take."""
 
@@ -41,37 +43,49 @@ def build_prompt(
     persona = dialogue.persona_of(dialogue.listener)
     if persona and persona.lines:
         system = f"{system}\nAbout you: {' '.join(persona.lines)}".strip()
-    head = turn_tokens(vocabulary, "system", vocabulary.encode(system)) if system else []
-    for message, answer in shots:
-        head += turn_tokens(vocabulary, "user", vocabulary.encode(message))
-        head += turn_tokens(vocabulary, "assistant", vocabulary.encode(answer))
-    tail = reply_head(vocabulary)
+    chat, instructions = Chat(vocabulary), vocabulary.encode(system)
+    shown = [
+        (role, vocabulary.encode(text))
+        for shot in shots
+        for role, text in zip(("user", ASSISTANT), shot, strict=True)
+    ]
+    head, tail = _conversation(chat, instructions, shown), chat.head(ASSISTANT)
     room = budget - len(head) - len(tail)
-    frame = len(turn_tokens(vocabulary, "user", []))
+    frame = len(chat.turn("user", []))
     if room < frame + budget // 4:  # less than a quarter for the turns is too little
         raise InputError(
             f"The persona and the instructions take {len(head)} of the prompt's {budget} tokens.",
             "Give fewer or shorter persona lines, or a larger prompt_tokens in the recipe.",
         )
     notices: list[str] = []
-    kept: list[list[int]] = []
+    kept: list[tuple[str, list[int]]] = []
     for turn in reversed(dialogue.turns):
         text = vocabulary.encode(turn.text)
         if not kept and len(text) + frame > room:
             left_out = len(text) - (room - frame)
             text = text[left_out:]
             notices.append(f"The text was too long: its first {left_out} tokens were left out.")
-        tokens = turn_tokens(vocabulary, role_of(turn, dialogue), text)
-        if len(tokens) > room:
+        role = role_of(turn, dialogue)
+        room -= len(chat.turn(role, text))
+        if room < 0:
             break
-        kept.append(tokens)
-        room -= len(tokens)
+        kept.insert(0, (role, text))
     if dropped := len(dialogue.turns) - len(kept):
         notices.append(f"The dialogue is long: the {dropped} oldest turns were left out.")
-    turns = [token for tokens in reversed(kept) for token in tokens]
-    # A turn ends with its end mark, or where the model begins another.
-    stop = frozenset({vocabulary.special(END), vocabulary.special(START)})
-    return Prompt((*head, *turns, *tail), stop, tuple(notices))
+    tokens = (*_conversation(chat, instructions, [*shown, *kept]), *tail)
+    return Prompt(tokens, chat.stop, tuple(notices))
+
+
+def _conversation(chat: Chat, instructions: list[int], turns: Sequence[tuple[str, list[int]]]) -> list[int]:
+    """Turns with their special tokens, after the instructions."""
+    turns = list(turns)
+    if instructions and chat.format.has_system:
+        turns.insert(0, ("system", instructions))
+    elif instructions and turns and turns[0][0] == "user":
+        turns[0] = ("user", [*instructions, *chat.vocabulary.encode("\n\n"), *turns[0][1]])
+    elif instructions:
+        turns.insert(0, ("user", instructions))
+    return [*chat.begin, *(token for role, text in turns for token in chat.turn(role, text))]
 
 
 def with_short_persona(vocabulary: Vocabulary, dialogue: Dialogue, tokens: int) -> Dialogue:
@@ -85,20 +99,9 @@ def with_short_persona(vocabulary: Vocabulary, dialogue: Dialogue, tokens: int) 
     return replace(dialogue, personas=(*others, replace(persona, lines=persona.lines[:kept])))
 
 
-def reply_head(vocabulary: Vocabulary) -> list[int]:
-    """The tokens before a reply's text; all that comes before it in P(y), a reply without context."""
-    return [vocabulary.special(START), *vocabulary.encode("assistant\n")]
-
-
-def turn_tokens(vocabulary: Vocabulary, role: str, text: list[int]) -> list[int]:
-    """A turn with its special tokens; `text` is already encoded."""
-    mark = vocabulary.special
-    return [mark(START), *vocabulary.encode(f"{role}\n"), *text, mark(END), *vocabulary.encode("\n")]
-
-
 def role_of(turn: Turn, dialogue: Dialogue) -> str:
-    """The ChatML role of a turn: the listener is the assistant, everybody else the user."""
-    return "assistant" if turn.speaker == dialogue.listener else "user"
+    """The role of a turn: the listener is the assistant, everybody else the user."""
+    return ASSISTANT if turn.speaker == dialogue.listener else "user"
 
 
 @dataclass(frozen=True)
@@ -150,36 +153,34 @@ class PromptTemplate:
 
     def words(self, text: str, limit: int = 2**20) -> list[int]:
         """A reply's own tokens and its end token."""
-        return [*self.vocabulary.encode(text)[: max(1, limit - 1)], self.vocabulary.special(END)]
+        return [*self.vocabulary.encode(text)[: max(1, limit - 1)], self.chat.end]
 
     def earlier(self, prompt: EncodedPrompt) -> np.ndarray:
         """Which tokens are the text of the listener's turns before the reply: (tokens,) bool."""
-        mask = self.said_by("assistant", prompt.tokens)
-        head = prompt.tokens[: prompt.plan]
+        mask, head = self.said_by(ASSISTANT, prompt.tokens), prompt.tokens[: prompt.plan]
         # The reply's own turn begins at the last start token before the plan.
-        mask[len(head) - 1 - head[::-1].index(self.vocabulary.special(START)) :] = False
+        mask[len(head) - 1 - head[::-1].index(self.chat.head(ASSISTANT)[0]) :] = False
         return mask
 
-    def said_by(self, name: str, tokens: Sequence[int]) -> np.ndarray:
-        """Which tokens are a ChatML role's text or its end tokens: (tokens,) bool."""
-        start, end = (self.vocabulary.special(mark) for mark in (START, END))
-        role = self.vocabulary.encode(f"{name}\n")
+    def said_by(self, role: str, tokens: Sequence[int]) -> np.ndarray:
+        """Which tokens are a role's text or its end tokens: (tokens,) bool."""
+        head = self.chat.head(role)
         mask, inside = np.zeros(len(tokens), bool), False
         for index, token in enumerate(tokens):  # text never contains special tokens
-            if token == start:
-                inside = list(tokens[index + 1 : index + 1 + len(role)]) == role
-                first = index + 1 + len(role)
+            if token == head[0]:
+                inside = list(tokens[index : index + len(head)]) == head
+                first = index + len(head)
             elif inside:
                 mask[index] = index >= first
-                inside = token != end
+                inside = token != self.chat.end
         return mask
 
     def situation(self, dialogue: Dialogue, limit: int) -> EncodedPrompt:
         """The situation after the dialogue, where the corpus has one: an auxiliary task of training."""
         situation = self.words(dialogue.situation or "", limit // 2)
-        head = [self.vocabulary.special(START), *self.vocabulary.encode("situation\n")]
+        head = self.chat.head("situation")
         prompt = self.prompt(dialogue, limit - len(situation) - len(head)).tokens
-        before = [*prompt[: -len(self.head) - len(self.manner_tokens(dialogue))], *head]
+        before = [*prompt[: -len(self.chat.head(ASSISTANT)) - len(self.manner_tokens(dialogue))], *head]
         return EncodedPrompt([*before, *situation], len(before), len(before), dialogue.situation or "")
 
     @cached_property
@@ -187,6 +188,11 @@ class PromptTemplate:
         return manner_tokens(self.vocabulary)
 
     @cached_property
+    def chat(self) -> Chat:
+        """The model's chat format."""
+        return Chat(self.vocabulary)
+
+    @cached_property
     def head(self) -> list[int]:
         """The tokens before a reply without context."""
-        return reply_head(self.vocabulary)
+        return [*self.chat.begin, *self.chat.head(ASSISTANT)]

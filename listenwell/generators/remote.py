@@ -16,33 +16,13 @@ from listenwell.dialogue import INSTRUCTION as INSTRUCTION_NOTE
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.errors import InputError, ListenwellError
 from listenwell.generators.base import NEXT_SEED, Generator
-from listenwell.labels import GROUP_MEMBERS, GROUP_OF_EMOTION
+from listenwell.generators.instructions import instruction, plans_for
 from listenwell.pipeline import Emotions, GenerateRequest, GeneratorOutput, OnText, Plan
 
 INSTRUCTION = (
     "You are a kind friend who listens. Answer the other person in one to three short sentences, as "
     "plain text. Do not give medical or legal advice, do not say that you are a human, promise nothing."
 )
-ACTS = {
-    "acknowledging": "acknowledge what they said",
-    "agreeing": "agree with them",
-    "consoling": "console them",
-    "encouraging": "encourage them",
-    "questioning": "ask them one question about it",
-    "suggesting": "suggest something gently",
-    "sympathizing": "say that you feel with them",
-    "wishing": "wish them well",
-    "others": "simply answer",
-}
-MECHANISMS = {
-    "emotional_reaction": "show warmth, compassion or concern",
-    "interpretation": "say what you understand of their feelings or what they live through",
-    "exploration": "gently explore what they have not said",
-}
-PLEASANT_GROUPS = ("prepared", "hopeful", "grateful", "excited", "proud", "sentimental", "trusting", "caring")
-"""Groups of pleasant emotions."""
-ACTS_IF_PLEASANT = ("acknowledging", "questioning", "encouraging", "wishing")
-ACTS_IF_UNPLEASANT = ("sympathizing", "questioning", "acknowledging", "consoling", "encouraging")
 LARGEST = 1 << 20
 """Bytes of a response; a longer one is an error."""
 MAX_MESSAGES = 1000
@@ -98,13 +78,7 @@ class Remote(Generator, Plan):
         self, dialogue: Dialogue, emotion: Emotions | None, target: Factors, seed: int
     ) -> tuple[Factors, ...]:
         """Plans with different acts; the emotion is the annotators'."""
-        label = target.emotion or (emotion[0].label if emotion else None)
-        target = replace(target, emotion=label)
-        if target.act is not None:
-            return (target,)
-        is_pleasant = label is not None and GROUP_OF_EMOTION[label] in PLEASANT_GROUPS
-        acts = (ACTS_IF_PLEASANT if is_pleasant else ACTS_IF_UNPLEASANT)[: self.config.plans]
-        return tuple(replace(target, act=act) for act in acts)
+        return plans_for(emotion, target, self.config.plans)
 
     def generate(
         self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
@@ -191,21 +165,3 @@ def messages(dialogue: Dialogue, plan: Factors | None) -> list[dict[str, Any]]:
         parts.append(words)
     recent = replace(dialogue, turns=dialogue.turns[1 - MAX_MESSAGES :], personas=(), notes=())
     return [{"role": "system", "content": "\n".join(parts)}, *recent.to_messages()]
-
-
-def instruction(plan: Factors) -> str:
-    """A plan in words, for a model that was not trained with plans."""
-    parts = [f"They feel {_near(plan.emotion)}."] if plan.emotion else []
-    if plan.mechanisms:
-        parts.append(f"In your reply, {'; '.join(MECHANISMS[name] for name in plan.mechanisms)}.")
-    if plan.act:
-        parts.append(f"Above all, {ACTS[plan.act]}.")
-    if plan.expressed_emotion and plan.expressed_emotion != "neutral":
-        parts.append(f"Let {plan.expressed_emotion} be heard in it.")
-    return " ".join(parts)
-
-
-def _near(emotion: str) -> str:
-    """An emotion, and the group of near ones where it is not its own."""
-    group = GROUP_OF_EMOTION[emotion]
-    return emotion if group == emotion or emotion not in GROUP_MEMBERS[group] else f"{emotion} ({group})"

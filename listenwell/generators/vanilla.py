@@ -13,10 +13,11 @@ from listenwell.checkpoint import Checkpoint, find_checkpoint, open_checkpoint
 from listenwell.dialogue import Example
 from listenwell.errors import WeightsError
 from listenwell.generators.decoding import Decoding
-from listenwell.generators.prompt_template import END, build_prompt
+from listenwell.generators.prompt_template import build_prompt
 from listenwell.generators.prompted import Prompted, PromptedConfig
 from listenwell.metrics import Perplexity, perplexity_of
 from listenwell.runtime.base import Runtime
+from listenwell.runtime.chat_format import Chat
 from listenwell.runtime.engines import Engine, load_runtime
 from listenwell.runtime.weights import find_source
 
@@ -56,7 +57,7 @@ class Vanilla(Prompted):
     def perplexity(self, examples: Iterable[Example]) -> Perplexity:
         """The perplexity of human replies by token (end tokens included), by word and by byte."""
         nlls, counts, texts = list[float](), list[int](), list[str]()
-        end = self.runtime.vocabulary.special(END)
+        end = Chat(self.runtime.vocabulary).end
         for example in examples:
             prompt = build_prompt(
                 self.runtime.vocabulary, example.context, self.config.system, self.config.prompt_tokens

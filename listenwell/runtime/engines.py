@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from listenwell.errors import InputError, MissingExtraError, unknown_name
+from listenwell.runtime.families import FAMILIES, text_config
 
 if TYPE_CHECKING:
     from listenwell.runtime.base import Runtime
@@ -71,7 +72,7 @@ def load_runtime(weights: Path, adapter: Path | None = None, engine: Engine | No
     """A causal model from a folder in Hugging Face's layout or a GGUF file, and a LoRA adapter's folder."""
     engine = engine or Engine()
     # Whoever asks for onnxruntime hears from it what is wrong with the weights.
-    fits = engine.name == ONNX or _is_llama(weights)
+    fits = engine.name == ONNX or _has_graph(weights)
     if choose_engine(engine.name, f"The model {weights.name}", fits) == ONNX:
         from listenwell.runtime.onnx.engine import OnnxRuntime
 
@@ -82,12 +83,12 @@ def load_runtime(weights: Path, adapter: Path | None = None, engine: Engine | No
     return TorchRuntime.from_folder(unpacked(weights), adapter=adapter)
 
 
-def _is_llama(weights: Path) -> bool:
-    """Whether onnxruntime can run it: a GGUF file that we unpack is a Llama, a folder says what it is."""
+def _has_graph(weights: Path) -> bool:
+    """Whether onnxruntime can run it: of a GGUF file its reader tells, a folder says what it is."""
     if weights.is_file():
         return True
     try:
         config = json.loads((weights / "config.json").read_text(encoding="utf-8"))
-        return bool(config["model_type"] == "llama")
-    except (OSError, ValueError, KeyError, TypeError):
+        return text_config(config)["model_type"] in FAMILIES
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False  # the engine that reads it will tell what is wrong

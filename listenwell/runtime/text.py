@@ -15,6 +15,8 @@ from listenwell.errors import WeightsError
 
 REPLACEMENT = "\ufffd"
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_MARK = re.compile(r"<[^<>\s]+>")
+"""What a special token looks like: some vocabularies list a few of theirs as ordinary ones."""
 
 
 class Vocabulary:
@@ -24,10 +26,16 @@ class Vocabulary:
         tokenizer.encode_special_tokens = True  # in text, special tokens are spelled out
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        added = tokenizer.get_added_tokens_decoder()
+        marks = [
+            token.content for token in added.values() if not token.special and _MARK.fullmatch(token.content)
+        ]
+        tokenizer.add_special_tokens(marks)  # they keep their numbers
         self._tokenizer = tokenizer
         self.special_ids = frozenset(
-            number for number, token in tokenizer.get_added_tokens_decoder().items() if token.special
+            number for number, token in added.items() if token.special or token.content in marks
         )
+        self._size = max((int(tokenizer.get_vocab_size()), *(number + 1 for number in added)))
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Vocabulary":
@@ -46,7 +54,8 @@ class Vocabulary:
         return Vocabulary(tokenizer)
 
     def __len__(self) -> int:
-        return int(self._tokenizer.get_vocab_size())
+        """One more than the largest number of a token."""
+        return self._size
 
     @cached_property
     def blank_ids(self) -> frozenset[int]:
@@ -77,13 +86,17 @@ class Vocabulary:
         """The place of each token of `encode` in the text: its first letter and the one after its last."""
         return list(self._tokenizer.encode(_clean(text), add_special_tokens=False).offsets)
 
+    def has_special(self, *tokens: str) -> bool:
+        """Whether all of these are special tokens."""
+        return all(self._tokenizer.token_to_id(token) in self.special_ids for token in tokens)
+
     def special(self, token: str) -> int:
         """The number of a special token such as `<|im_end|>`."""
         number = self._tokenizer.token_to_id(token)
         if number is None or number not in self.special_ids:
             raise WeightsError(
                 f"The model's vocabulary has no special token {token!r}.",
-                "Use a model with a ChatML vocabulary, such as SmolLM2-Instruct.",
+                "Use a model with a ChatML vocabulary, such as SmolLM2-Instruct or Qwen.",
             )
         return int(number)
 

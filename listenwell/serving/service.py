@@ -162,10 +162,11 @@ class Service:
 
     def follows_instructions(self, model: str | None) -> bool:
         """Whether a model's generator follows free-text instructions."""
+        from listenwell.generators.instructed import Instructed
         from listenwell.generators.prompted import Prompted
         from listenwell.generators.remote import Remote
 
-        return type(self.models.get(model)[1].generate) in (Prompted, Remote)
+        return type(self.models.get(model)[1].generate) in (Instructed, Prompted, Remote)
 
 
 def each(

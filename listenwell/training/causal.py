@@ -1,7 +1,7 @@
 """Fine-tuning a causal language model on dialogues: the listener's turns are predicted, nothing else.
 
-A dialogue is one sequence in ChatML. Every listener turn in it is learned with exactly the turns before it
-as context, so each reply counts once and each context is read once.
+A dialogue is one sequence in the model's chat format. Every listener turn in it is learned with exactly the
+turns before it as context, so each reply counts once and each context is read once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +14,9 @@ import torch
 from listenwell.corpora import CORPORA, CorpusLoader
 from listenwell.dialogue import Dialogue
 from listenwell.errors import RecipeError
-from listenwell.generators.prompt_template import role_of, turn_tokens
+from listenwell.generators.prompt_template import role_of
 from listenwell.generators.vanilla import KIND
+from listenwell.runtime.chat_format import Chat
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.causal_model import CausalModel
 from listenwell.training.generator_task import CausalObjective, GeneratorTask, perplexity_conditions
@@ -31,28 +32,27 @@ def encode_dialogue(
     A dialogue longer than the limit loses its oldest turns; None if no reply with a context is left.
     `everyone`: everybody's turns are targets, the first one too.
     """
-    turns = list(dialogue.turns)
+    chat, turns = Chat(vocabulary), list(dialogue.turns)
     parts: list[tuple[list[int], bool]] = []
     for turn in turns:
-        tokens = turn_tokens(vocabulary, role_of(turn, dialogue), vocabulary.encode(turn.text))
+        tokens = chat.turn(role_of(turn, dialogue), vocabulary.encode(turn.text))
         parts.append((tokens, turn.speaker == dialogue.listener))
-    length = sum(len(tokens) for tokens, _ in parts)
+    length = len(chat.begin) + sum(len(tokens) for tokens, _ in parts)
     while len(parts) > 2 and length > limit:
         length -= len(parts.pop(0)[0])
         turns.pop(0)
     if length > limit or not (everyone or any(is_reply for _, is_reply in parts[1:])):
         return None
     targets, texts = np.zeros(length, bool), list[str]()
-    begin = 0
+    begin = len(chat.begin)
     for number, (tokens, is_reply) in enumerate(parts):
         if everyone or (is_reply and number > 0):
-            # A start mark and the role stand before the words, an end mark and a new line after them.
-            head = len(turn_tokens(vocabulary, role_of(turns[number], dialogue), [])) - 2
-            targets[begin + head : begin + len(tokens) - 1] = True  # without the new line after the end mark
+            head = len(chat.head(role_of(turns[number], dialogue)))
+            targets[begin + head : begin + len(tokens) - len(chat.tail) + 1] = True  # the end token too
             texts.append(turns[number].text)
         begin += len(tokens)
     return Encoded(
-        np.array([token for tokens, _ in parts for token in tokens], np.int32),
+        np.array([*chat.begin, *(token for tokens, _ in parts for token in tokens)], np.int32),
         targets,
         len(texts),
         sum(len(text.split()) for text in texts),

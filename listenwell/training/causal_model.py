@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from listenwell.checkpoint import MANIFEST, Checkpoint, open_checkpoint
-from listenwell.errors import RecipeError, WeightsError
+from listenwell.errors import RecipeError
 from listenwell.generators.planned import KIND as PLANNED
 from listenwell.generators.planned import SHIPPED
 from listenwell.generators.plans import CHOICES, LEVELS, MANNER_TOKENS, TOKENS, token_words
@@ -18,11 +18,19 @@ from listenwell.generators.vanilla import KIND as CAUSAL
 from listenwell.labels import MANNERS
 from listenwell.metrics import Perplexity
 from listenwell.rankers.inference import moved
+from listenwell.runtime.model_files import model_files
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.text import Vocabulary
-from listenwell.runtime.torch_engine import AddedTokens
-from listenwell.runtime.weights import HUB_FILES, find_weights
+from listenwell.runtime.torch_models import (
+    AddedTokens,
+    attention_masks,
+    capped,
+    embedding_scale,
+    load_causal,
+    logit_cap,
+)
+from listenwell.runtime.weights import find_weights
 from listenwell.training.adapters import add_lora, load_lora
 from listenwell.training.batching import Epoch
 from listenwell.training.compiled import Functions, compiled
@@ -43,6 +51,8 @@ class _SoftPrompt:
 
     tokens: np.ndarray  # (count,) int32: its token numbers, after the vocabulary's
     generator: Checkpoint
+    head: torch.Tensor
+    """The output layer: a soft prompt is never an output."""
 
 
 class CausalModel:
@@ -58,33 +68,26 @@ class CausalModel:
     ) -> None:
         self.module = module.to(device)
         self.vocabulary, self.device, self.base_files = vocabulary, device, base_files
-        self._base_name, self._is_adapter = recipe.base, recipe.lora is not None
+        self._base_name, self._is_adapter = recipe.base_name, recipe.lora is not None
         self._soft_prompt: _SoftPrompt | None = None
         # Tokens to hidden states; the head is applied at targets only. Measuring, whose rows have every
         # length, runs the functions without compilation.
         self._plain: Functions = (self.base.model, _token_losses)
+        self._logit_cap = logit_cap(self.base.config)
         self._fast = compiled(self._plain, recipe, device)
 
     @classmethod
     def load(cls, recipe: TrainRecipe, device: torch.device, plans: bool = False) -> "CausalModel":
         """The recipe's base model in float32, with its adapters and, for `plans`, trained tokens of plans."""
-        from transformers import AutoModelForCausalLM
-
         folder = find_weights(recipe.base, recipe.weights)
-        module = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=torch.float32,
-            attn_implementation="sdpa",
-            use_safetensors=True,
-            local_files_only=True,
-            attention_dropout=recipe.dropout,  # layers read it when they are made, not later
-        )
+        # Layers read their dropout when they are made, not later.
+        module = load_causal(folder, attention_dropout=recipe.dropout)
         vocabulary = Vocabulary.from_folder(folder)
         if plans:
             module, vocabulary = _with_plan_tokens(module, vocabulary, recipe)
         elif recipe.lora:
             module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
-        return cls(module, vocabulary, recipe, device, tuple(folder / name for name in HUB_FILES))
+        return cls(module, vocabulary, recipe, device, model_files(folder))
 
     @property
     def base(self) -> Any:  # noqa: ANN401
@@ -127,9 +130,11 @@ class CausalModel:
         words = [self.vocabulary.encode(word)[0] for word in SOFT_PROMPT_WORDS]
         rows = known[[words[index % len(words)] for index in range(count)]]
         self.module.requires_grad_(False)
-        self.base.set_input_embeddings(AddedTokens(known, rows).to(self.device))
+        scale = embedding_scale(self.base.config)
+        self.base.set_input_embeddings(AddedTokens(known, rows, scale).to(self.device))
         numbers = np.arange(len(known), len(known) + count, dtype=np.int32)
-        self._soft_prompt = _SoftPrompt(numbers, generator)
+        head = torch.cat([self.base.lm_head.weight.detach(), old.rows.detach()])
+        self._soft_prompt = _SoftPrompt(numbers, generator, head)
         if SOFT_PROMPT in generator.sums:
             self.load_weights(generator.folder)
 
@@ -141,14 +146,16 @@ class CausalModel:
         length = batch.tokens.shape[1]
         same = segments[:, :, None] == segments[:, None, :]
         causal = torch.ones(length, length, dtype=torch.bool, device=self.device).tril()
+        positions = self.to_device(batch.positions)
         hidden = decoder(
             input_ids=self.to_device(batch.tokens),
-            attention_mask=(same & causal)[:, None],
-            position_ids=self.to_device(batch.positions),
+            attention_mask=attention_masks(self.base.config, same & causal, positions),
+            position_ids=positions,
             use_cache=False,
         ).last_hidden_state
         at_targets = hidden.flatten(0, 1)[self.to_device(batch.sources)]  # logits only where a token counts
-        losses: torch.Tensor = token_losses(at_targets, self._head(), self.to_device(batch.labels))
+        labels = self.to_device(batch.labels)
+        losses: torch.Tensor = token_losses(at_targets, self._head(), labels, self._logit_cap)
         return losses
 
     def perplexity(self, sequences: Sequence[Encoded]) -> dict[str, float]:
@@ -230,9 +237,11 @@ class CausalModel:
         embeddings = self.base.get_input_embeddings()
         if not isinstance(embeddings, AddedTokens):
             return (self.base.lm_head.weight,)
-        # Input and output are tied. A soft prompt is never an output. In two parts, no gradient is worked
-        # out for the one that is not trained.
-        return (embeddings.known,) if self._soft_prompt else (embeddings.known, embeddings.rows)
+        if self._soft_prompt:
+            return (self._soft_prompt.head,)
+        # New tokens have one row for input and output. In two parts, no gradient is worked out for the one
+        # that is not trained.
+        return (self.base.lm_head.weight, embeddings.rows)
 
 
 def measuring_batches(device: torch.device) -> BatchRecipe:
@@ -246,30 +255,38 @@ def _with_plan_tokens(
     recipe: TrainRecipe,
 ) -> tuple[Any, Vocabulary]:
     """The model and its vocabulary with the tokens of plans; under LoRA only their rows are trained."""
-    known = module.get_input_embeddings().weight.detach()
-    if len(known) != len(vocabulary):
-        raise WeightsError(
-            f"The model has {len(known)} embeddings for a vocabulary of {len(vocabulary)} tokens.",
-            "Use a base model without unused rows, such as SmolLM2, or cut them off.",
-        )
+    first = len(vocabulary)
+    known = _fitted(module.get_input_embeddings().weight.detach(), first)
     # A token's row begins as the mean of the embeddings of words that say what it stands for.
     words = [token_words(level, value) for level in LEVELS for value in CHOICES[level]]
     words += [f" {manner}" for manner in MANNERS]
     rows = torch.stack([known[torch.tensor(vocabulary.encode(text))].mean(dim=0) for text in words])
     extended = vocabulary.extended((*TOKENS, *MANNER_TOKENS))
     if recipe.lora:
+        head = _fitted(module.lm_head.weight.detach(), first)
         module = add_lora(module, recipe.lora, recipe.base, "CAUSAL_LM")
         base = module.get_base_model()
-        base.set_input_embeddings(AddedTokens(base.get_input_embeddings().weight, rows))
+        base.set_input_embeddings(AddedTokens(known, rows, embedding_scale(base.config)))
+        base.lm_head.weight = torch.nn.Parameter(head, requires_grad=False)
     else:
         with quiet_transformers(), torch.no_grad():
             module.resize_token_embeddings(len(extended), mean_resizing=False)
-            module.get_input_embeddings().weight[len(vocabulary) :] = rows
+            for table in (module.get_input_embeddings(), module.get_output_embeddings()):
+                table.weight[first:] = rows
     return module, extended
 
 
-def _token_losses(hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor) -> torch.Tensor:
+def _fitted(table: torch.Tensor, count: int) -> torch.Tensor:
+    """A table with a row for each token: some models have unused ones more, some lack the last."""
+    if len(table) < count:
+        return torch.cat([table, table.new_zeros(count - len(table), table.shape[1])])
+    return table[:count]
+
+
+def _token_losses(
+    hidden: torch.Tensor, head: Sequence[torch.Tensor], labels: torch.Tensor, cap: float | None
+) -> torch.Tensor:
     """Negative log-likelihood of each label; hidden (targets, width), head (vocabulary, width) in parts."""
     parts = [torch.nn.functional.linear(hidden, part) for part in head]
-    logits = (torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]).float()
+    logits = capped((torch.cat(parts, dim=-1) if len(parts) > 1 else parts[0]).float(), cap)
     return torch.nn.functional.cross_entropy(logits, labels, ignore_index=-100, reduction="none")

@@ -93,6 +93,6 @@ def perplexity_conditions(recipe: TrainRecipe) -> dict[str, str]:
         "learned": "the listener's turns" if recipe.learn == "replies" else "everybody's turns",
         "learned without context": f"{100 * recipe.unconditional:g} % of the replies once more",
         "measured": "the listener's tokens and the end mark of each reply, given all turns before it",
-        "tokenizer": recipe.weights.name if recipe.weights else recipe.base,
+        "tokenizer": recipe.base_name,
         "unit": "perplexity by token (tokenizer's), by word (between white space), bits by UTF-8 byte",
     }

@@ -234,7 +234,8 @@ class Trainer:
 def recipe_hash(recipe: TrainRecipe) -> str:
     """A name for all settings that shape the weights; where files are and what is measured after is none."""
     data = replace(recipe.data, path=None, annotated=None, test=None)
-    shaping = plain(replace(recipe, output=Path(), save_seconds=0.0, weights=None, data=data))
+    base = Path(recipe.base).name
+    shaping = plain(replace(recipe, output=Path(), save_seconds=0.0, base=base, weights=None, data=data))
     return hashlib.sha256(dumps(shaping).encode()).hexdigest()[:16]
 
 

@@ -131,6 +131,7 @@ class TrainRecipe:
     """The run's folder: checkpoints `best` and `last`, log.jsonl, result.json."""
     model: str = "vanilla"
     base: str = "smollm2-135m-instruct"
+    """A base model's name, or its own path: that of a folder or a .gguf file."""
     weights: Path | None = None
     """Your own folder with base weights, or a .gguf file."""
     seed: int = 1
@@ -182,6 +183,11 @@ class TrainRecipe:
                 "Give a task of that class.",
             )
         self.task.check(self)
+
+    @property
+    def base_name(self) -> str:
+        """What results call the base model, wherever its files lie."""
+        return (self.weights or Path(self.base)).name
 
     def settings(self, config: type[C]) -> C:
         """The task's settings, known to be of a class; an error if the recipe trains something else."""

@@ -52,7 +52,7 @@ def _conditions(recipe: TrainRecipe, trainer: Trainer) -> dict[str, str]:
     """What a reader must know to compare the figures."""
     return {
         "model": recipe.model,
-        "base": recipe.weights.name if recipe.weights else recipe.base,
+        "base": recipe.base_name,
         "limit": f"{data.limit} dialogues (or replies, of rankers) a split"
         if (data := recipe.data).limit
         else "none",

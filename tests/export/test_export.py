@@ -5,7 +5,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from listenwell.checkpoint import open_checkpoint
+from listenwell.checkpoint import open_checkpoint, writing
 from listenwell.cli import app
 from listenwell.errors import CheckpointError, InputError, WeightsError
 from listenwell.export import merged, write_gguf, write_hugging_face
@@ -16,6 +16,7 @@ from listenwell.runtime.onnx.tensors import Tensors
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.recipe import LoraRecipe
 from listenwell.training.run import train
+from tests.bases import save_base
 from tests.training.helpers import tiny_recipe, write_corpus
 from tests.training.test_planned import annotated
 
@@ -104,3 +105,13 @@ def test_the_command_writes_and_never_over_what_is_there(tiny_generator, tmp_pat
     assert file.exit_code == 0, file.exception
     none = run.invoke(app, ["export", str(tmp_path / "y"), "--to", "hf", "--weights", str(tmp_path / "none")])
     assert isinstance(none.exception, CheckpointError)
+
+
+def test_bases_that_cannot_be_exported_are_named(tmp_path):
+    for family in ("gemma2", "qwen2"):
+        with writing(tmp_path / family, "planned") as aside:
+            save_base(aside, family)
+    with pytest.raises(WeightsError, match=r"another chat format than ChatML\. Export one"):
+        merged(open_checkpoint(tmp_path / "gemma2"))
+    with pytest.raises(WeightsError, match=r"a 'qwen2' model, not a plain Llama\. Export it with --to hf"):
+        write_gguf(merged(open_checkpoint(tmp_path / "qwen2")), tmp_path / "x.gguf", "mine")

@@ -11,16 +11,13 @@ from hypothesis import strategies as st
 
 from listenwell.dialogue import Candidate, Dialogue, Factors, Persona, Scored, Turn
 from listenwell.errors import InputError
+from listenwell.generators.instructions import ACTS, MECHANISMS, PLEASANT_GROUPS, instruction
 from listenwell.generators.remote import (
-    ACTS,
     INSTRUCTION,
     LARGEST,
-    MECHANISMS,
-    PLEASANT_GROUPS,
     Remote,
     RemoteConfig,
     RemoteError,
-    instruction,
     messages,
     words_of,
 )

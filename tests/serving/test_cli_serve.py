@@ -39,6 +39,15 @@ def test_options_reach_the_settings(started, tmp_path):
     assert (settings.min_candidates, settings.planning) == (1, ())
 
 
+def test_a_base_of_ones_own_is_the_first_model(started, tmp_path):
+    assert serve("--base", str(tmp_path)).exit_code == 0
+    ((_, settings, _),) = started
+    assert settings.models == settings.planning == ("instructed",)
+    for option in (("--model", "prompted"), ("--weights", str(tmp_path))):
+        error = serve("--base", str(tmp_path), *option).exception
+        assert isinstance(error, InputError) and "neither --model nor --weights" in str(error)
+
+
 def test_how_many_replies_are_chosen_from_under_load(started):
     for arguments in (("--steady",), ("--fewest", "3"), ("--model", "prompted", "--model", "planned")):
         assert serve(*arguments).exit_code == 0

@@ -13,9 +13,10 @@ import numpy as np
 from listenwell.checkpoint import open_checkpoint
 from listenwell.dialogue import Dialogue
 from listenwell.errors import CheckpointError
-from listenwell.generators.prompt_template import END, build_prompt, reply_head, with_short_persona
+from listenwell.generators.prompt_template import build_prompt, with_short_persona
 from listenwell.rankers import GENERATOR_SCORERS
 from listenwell.rankers.scorer import checkpoint_key
+from listenwell.runtime.chat_format import ASSISTANT, Chat
 
 if TYPE_CHECKING:
     from listenwell.runtime.torch_engine import TorchRuntime
@@ -56,7 +57,7 @@ class Likelihood:
     def score(self, contexts: Sequence[Dialogue], replies: Sequence[str]) -> np.ndarray:
         """(contexts, replies) float32"""
         vocabulary = self._runtime.vocabulary
-        end = vocabulary.special(END)
+        end = Chat(vocabulary).end
         tokens = [[*ids[:REPLY_TOKENS], end] for ids in vocabulary.encode_many(replies)]
         short = [with_short_persona(vocabulary, context, PROMPT_TOKENS // 2) for context in contexts]
         prompts = [build_prompt(vocabulary, context, "", PROMPT_TOKENS).tokens for context in short]
@@ -67,7 +68,8 @@ class Likelihood:
         """log P(y) of each reply; asked once."""
         new = {text: ids for text, ids in zip(replies, tokens, strict=True) if text not in self._alone}
         if new and self._prior:
-            head = reply_head(self._runtime.vocabulary)
+            chat = Chat(self._runtime.vocabulary)
+            head = [*chat.begin, *chat.head(ASSISTANT)]
             self._alone |= dict(
                 zip(new, map(float, self._runtime.log_likelihoods(head, list(new.values()))), strict=True)
             )

@@ -4,10 +4,9 @@ import hashlib
 import json
 import shutil
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,21 +18,23 @@ from listenwell import checkpoint
 from listenwell.errors import InputError, WeightsError
 from listenwell.files import cache_folder, one_at_a_time, recover, sha256, written_whole
 from listenwell.progress import progress
-from listenwell.runtime.gguf import UNPACKED_VERSION, unpack_gguf
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT, WHOLE
+from listenwell.runtime.families import FAMILIES, text_config, unknown_family
+from listenwell.runtime.gguf import UNPACKED_VERSION
+from listenwell.runtime.model_files import ModelFiles, model_files
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, ADDED_TOKENS, SOFT_PROMPT
 from listenwell.runtime.onnx import bert
 from listenwell.runtime.onnx.bert import WORDS, BertShape, build_bert, build_words
+from listenwell.runtime.onnx.decoder import EMBEDDING, OUTPUT, build_decoder
 from listenwell.runtime.onnx.graph import BLOCK, GRAPH, PRECISIONS, WEIGHTS, Graph
 from listenwell.runtime.onnx.heads import PooledHeads
-from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape, build_llama
+from listenwell.runtime.onnx.shape import DecoderShape
 from listenwell.runtime.onnx.smooth import SAMPLE, Smoothed, sample_tokens
-from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
+from listenwell.runtime.onnx.tensors import Adapted, Extended, ShiftedGains, Tensors, text_part
 from listenwell.runtime.text import Vocabulary
 
-GRAPH_VERSION = 4
+GRAPH_VERSION = 5
 """Part of the cache key: raise it when graphs of the same weights come out differently."""
 KIND = "onnx"
-_FILES = ("config.json", WHOLE, "tokenizer.json")
 _ADAPTER_FILES = (ADAPTER_CONFIG, ADAPTER, ADDED_TOKENS, SOFT_PROMPT, "tokenizer.json")
 
 _SETTLED = 2 * 10**9
@@ -67,7 +68,7 @@ class Ingredients:
 
     def key(self) -> str:
         """Names weights, adapter, settings and versions."""
-        files = [self.weights] if self.weights.is_file() else [self.weights / name for name in _FILES]
+        files = list(model_files(self.weights))
         files += [self.soft_prompt] if self.soft_prompt and self.adapter is None else []
         if self.adapter is not None:
             files += [file for name in _ADAPTER_FILES if (file := self.adapter / name).is_file()]
@@ -89,8 +90,7 @@ def graph_folder(ingredients: Ingredients) -> Path:
     folder = cache_folder() / "graphs" / f"{name}-{ingredients.precision}-{ingredients.key()[:16]}"
 
     def fill(aside: Path) -> None:
-        with _source(ingredients.weights, aside.parent) as source:
-            _build(ingredients, source, aside)
+        _build(ingredients, aside)
 
     return _cached(folder, fill)
 
@@ -134,73 +134,56 @@ def _is_whole(folder: Path) -> bool:
         return False
 
 
-@contextmanager
-def _source(weights: Path, beside: Path) -> Iterator[Path]:
-    """A folder in Hugging Face's layout; a GGUF file's is unpacked for the moment."""
-    if not weights.is_file():
-        yield weights
-        return
-    folder = Path(tempfile.mkdtemp(dir=beside, prefix=".unpacked."))
-    try:
-        unpack_gguf(weights, folder)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _build(ingredients: Ingredients, source: Path, folder: Path) -> None:
+def _build(ingredients: Ingredients, folder: Path) -> None:
     """Fill a folder: graph, weights, tokenizer."""
-    try:
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        kind = config["model_type"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise WeightsError(
-            f"{source / 'config.json'} is damaged: {error}.", "Copy the model again."
-        ) from error
-    weights: Mapping[str, np.ndarray] = Tensors(source / WHOLE)
-    tokenizer = source / "tokenizer.json"
-    if ingredients.adapter is not None:
-        weights = Adapted(weights, ingredients.adapter)
-        if (added := ingredients.adapter / ADDED_TOKENS).is_file():
-            rows = Tensors(added)["rows"]
-            weights = Extended(weights, dict.fromkeys((EMBEDDING, OUTPUT), rows))
-        if (own := ingredients.adapter / "tokenizer.json").is_file():
-            tokenizer = own
-    shutil.copyfile(tokenizer, folder / "tokenizer.json")
+    source = ModelFiles.read(ingredients.weights)
+    kind = str(text_config(source.config)["model_type"])
+    tokenizer = folder / "tokenizer.json"
+    tokenizer.write_text(source.tokenizer, encoding="utf-8")
+    known, adapter = len(Vocabulary.from_folder(folder)), ingredients.adapter
+    if adapter is not None and (adapter / tokenizer.name).is_file():
+        shutil.copyfile(adapter / tokenizer.name, tokenizer)
     with Graph(folder, ingredients.precision, bert.BLOCK if kind == "bert" else BLOCK) as graph:
         try:
-            if kind == "llama":
-                soft_prompt = Tensors(ingredients.soft_prompt)["rows"] if ingredients.soft_prompt else None
-                notes = _llama(graph, config, weights, folder, soft_prompt)
+            if kind in FAMILIES:
+                notes = _decoder(graph, ingredients, source, known, Vocabulary.from_folder(folder))
             elif kind in ("bert", WORDS):
-                notes = _encoder(graph, config, weights, ingredients.heads)
+                weights = source.weights if adapter is None else Adapted(source.weights, adapter)
+                notes = _encoder(graph, source.config, weights, ingredients.heads)
             else:
-                raise WeightsError(f"{source} holds a {kind!r} model.", "Use a Llama or a BERT.")
+                raise unknown_family(ingredients.weights, kind)
         except KeyError as error:
-            raise WeightsError(f"{source} lacks the weight {error}.", "Copy the model again.") from error
+            raise WeightsError(
+                f"{ingredients.weights} lacks the weight {error}.", "Copy the model again."
+            ) from error
         graph.save(kind, notes)
 
 
-def _llama(
-    graph: Graph,
-    config: dict[str, Any],
-    weights: Mapping[str, np.ndarray],
-    folder: Path,
-    soft_prompt: np.ndarray | None,
+def _decoder(
+    graph: Graph, ingredients: Ingredients, source: ModelFiles, known: int, vocabulary: Vocabulary
 ) -> dict[str, str]:
-    shape = LlamaShape.of(config)
+    shape, adapter = DecoderShape.of(source.config), ingredients.adapter
+    weights = source.weights if source.config["model_type"] in FAMILIES else text_part(source.weights)
+    rows = np.zeros((0, shape.width), np.float32)
+    if adapter is not None:
+        weights = Adapted(weights, adapter)
+        if (adapter / ADDED_TOKENS).is_file():
+            rows = Tensors(adapter / ADDED_TOKENS)["rows"]
+    weights = Extended(weights, dict.fromkeys((EMBEDDING, OUTPUT), rows), known)
+    if shape.family.shifted_gains:
+        weights = ShiftedGains(weights)
+    soft_prompt = Tensors(ingredients.soft_prompt)["rows"] if ingredients.soft_prompt else None
     rounded = graph.precision != "fp32"
     with progress("preparing the model", shape.layers * (1 + rounded) + 1, "parts") as advance:
         if rounded:
-            tokens = sample_tokens(Vocabulary.from_folder(folder))[: shape.positions]
-            weights = Smoothed(shape, weights, tokens, advance)
+            weights = Smoothed(shape, weights, sample_tokens(vocabulary)[: shape.positions], advance)
             shape = weights.shape
-        build_llama(graph, shape, weights, advance, soft_prompt)
+        build_decoder(graph, shape, weights, advance, soft_prompt)
     return {**shape.notes(), "soft_prompt": str(0 if soft_prompt is None else len(soft_prompt))}
 
 
 def _encoder(
-    graph: Graph, config: dict[str, Any], weights: Mapping[str, np.ndarray], heads: PooledHeads | None
+    graph: Graph, config: Mapping[str, Any], weights: Mapping[str, np.ndarray], heads: PooledHeads | None
 ) -> dict[str, str]:
     if config["model_type"] == WORDS:
         notes = build_words(graph, weights)

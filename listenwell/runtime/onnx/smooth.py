@@ -1,5 +1,6 @@
-"""A Llama whose numbers are easier to round: large channels are made smaller where they come in, and the
-weights that read them larger by the same factor. The model computes the same (SmoothQuant, Xiao et al. 2023).
+"""A causal model whose numbers are easier to round: large channels are made smaller where they come in, and
+the weights that read them larger by the same factor. The model computes the same (SmoothQuant, Xiao et al.
+2023).
 
 How large channels are is seen on a short text, which the model reads once in numpy.
 """
@@ -10,7 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from listenwell.errors import WeightsError
-from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape, rotations
+from listenwell.runtime.chat_format import ASSISTANT, Chat
+from listenwell.runtime.onnx.decoder import EMBEDDING, OUTPUT
+from listenwell.runtime.onnx.shape import DecoderShape
 from listenwell.runtime.onnx.tensors import Changed
 from listenwell.runtime.text import Vocabulary
 
@@ -24,23 +27,22 @@ Honestly? My neighbor's dog barked for 3 hours last night, and I could not sleep
 
 def sample_tokens(vocabulary: Vocabulary) -> list[int]:
     """The text's tokens: as a chat, where the vocabulary has the marks of one."""
-    tokens: list[int] = []
+    try:
+        chat = Chat(vocabulary)
+    except WeightsError:
+        return vocabulary.encode(SAMPLE)
+    tokens = list(chat.begin)
     for number, line in enumerate(SAMPLE.splitlines()):
-        try:
-            start, end = vocabulary.special("<|im_start|>"), vocabulary.special("<|im_end|>")
-        except WeightsError:
-            return vocabulary.encode(SAMPLE)
-        generator = ("user", "assistant")[number % 2]
-        tokens += [start, *vocabulary.encode(f"{generator}\n{line}"), end, *vocabulary.encode("\n")]
+        tokens += chat.turn(("user", ASSISTANT)[number % 2], vocabulary.encode(line))
     return tokens
 
 
 class Smoothed(Changed):
-    """A Llama's weights with its channels balanced; the output layer is no longer tied to the embedding."""
+    """A model's weights with its channels balanced; the output layer is no longer tied to the embedding."""
 
     def __init__(
         self,
-        shape: LlamaShape,
+        shape: DecoderShape,
         weights: Mapping[str, np.ndarray],
         tokens: Sequence[int],
         advance: Callable[[int], None] = lambda count: None,
@@ -65,7 +67,7 @@ class Smoothed(Changed):
 
         `writer` scales what is seen (tokens, width) by its rows or gains, the readers' columns read it.
         """
-        # With the first token, on which a Llama lets all others rest: its few huge channels matter most.
+        # With the first token, on which a model lets all others rest: its few huge channels matter most.
         sizes = np.sqrt(np.square(seen).mean(axis=0))
         tables = (self._weights[self._output if name == OUTPUT else name] for name in readers)
         read = np.sqrt(sum(np.einsum("ij,ij->j", table, table) for table in tables))
@@ -75,7 +77,7 @@ class Smoothed(Changed):
 
 
 def _read(
-    shape: LlamaShape,
+    shape: DecoderShape,
     weights: Mapping[str, np.ndarray],
     tokens: Sequence[int],
     seen: Callable[[np.ndarray, str, Sequence[str]], None],
@@ -83,50 +85,80 @@ def _read(
 ) -> None:
     """Run the model over a text and show what its linear layers get: (values, writer, readers)."""
     stream = weights[EMBEDDING][np.asarray(tokens)]
+    if shape.family.scaled_embedding:
+        stream = stream * np.float32(shape.width**0.5)
+
+    def normed(values: np.ndarray, norm: str) -> np.ndarray:
+        return _normed(values, weights[f"{norm}.weight"], shape)
+
     for layer in range(shape.layers):
         prefix = f"model.layers.{layer}"
-        norm, names = (
-            f"{prefix}.input_layernorm.weight",
-            [f"{prefix}.self_attn.{x}_proj.weight" for x in "qkv"],
-        )
-        normed = _normed(stream, weights[norm], shape)
-        seen(normed, norm, names)
-        attended = _attended(shape, *(normed @ weights[name].T for name in names))
-        stream = stream + attended @ weights[f"{prefix}.self_attn.o_proj.weight"].T
-        norm = f"{prefix}.post_attention_layernorm.weight"
+        norm, projections = f"{prefix}.input_layernorm", [f"{prefix}.self_attn.{x}_proj" for x in "qkv"]
+        read = normed(stream, norm)
+        seen(read, f"{norm}.weight", [f"{name}.weight" for name in projections])
+        packed = [read @ weights[f"{name}.weight"].T for name in projections]
+        if shape.family.input_biases:
+            packed = [x + weights[f"{name}.bias"] for x, name in zip(packed, projections, strict=True)]
+        gains = [weights[f"{prefix}.self_attn.{x}_norm.weight"] for x in "qk" if shape.family.head_norms]
+        attended = _attended(shape, layer, packed, gains) @ weights[f"{prefix}.self_attn.o_proj.weight"].T
+        if shape.family.post_norms:
+            attended = normed(attended, f"{prefix}.post_attention_layernorm")
+        stream = stream + attended
         gate, up, down = (f"{prefix}.mlp.{part}_proj.weight" for part in ("gate", "up", "down"))
-        normed = _normed(stream, weights[norm], shape)
-        seen(normed, norm, [gate, up])
-        opened = normed @ weights[gate].T
-        mixed = opened / (1 + np.exp(-opened)) * (normed @ weights[up].T)
+        read = normed(stream, shape.feed_norm(layer))
+        seen(read, f"{shape.feed_norm(layer)}.weight", [gate, up])
+        mixed = _opened(shape, read @ weights[gate].T) * (read @ weights[up].T)
         seen(mixed, up, [down])
-        stream = stream + mixed @ weights[down].T
+        fed = mixed @ weights[down].T
+        if shape.family.post_norms:
+            fed = normed(fed, f"{prefix}.post_feedforward_layernorm")
+        stream = stream + fed
         advance(1)
-    seen(_normed(stream, weights["model.norm.weight"], shape), "model.norm.weight", [OUTPUT])
+    seen(normed(stream, "model.norm"), "model.norm.weight", [OUTPUT])
 
 
-def _normed(stream: np.ndarray, gain: np.ndarray, shape: LlamaShape) -> np.ndarray:
-    normed: np.ndarray = stream / np.sqrt(np.square(stream).mean(axis=1, keepdims=True) + shape.epsilon)
+def _opened(shape: DecoderShape, gates: np.ndarray) -> np.ndarray:
+    """The gates' activation: silu, or gelu by its tanh formula (Hendrycks and Gimpel 2016)."""
+    if shape.family.activation == "silu":
+        opened: np.ndarray = gates / (1 + np.exp(-gates))
+    else:
+        opened = gates / 2 * (1 + np.tanh(np.float32((2 / np.pi) ** 0.5) * (gates + 0.044715 * gates**3)))
+    return opened
+
+
+def _normed(values: np.ndarray, gain: np.ndarray, shape: DecoderShape) -> np.ndarray:
+    normed: np.ndarray = values / np.sqrt(np.square(values).mean(axis=-1, keepdims=True) + shape.epsilon)
     normed *= gain
     return normed
 
 
-def _attended(shape: LlamaShape, queries: np.ndarray, keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+def _attended(
+    shape: DecoderShape, layer: int, packed: Sequence[np.ndarray], gains: Sequence[np.ndarray]
+) -> np.ndarray:
     """Causal grouped-query attention over one text: (tokens, heads × head width)."""
-    tokens, group = len(queries), shape.heads // shape.key_heads
-    cosines, sines = (table[:tokens, None] for table in rotations(shape))
+    tokens, group = len(packed[0]), shape.heads // shape.key_heads
+    tables = shape.rope_of(layer).rotations(tokens, shape.head_width)
+    cosines, sines = (table[:, None] for table in tables)
+    queries, keys, values = (part.reshape(tokens, -1, shape.head_width) for part in packed)
+    if gains:
+        queries, keys = (_normed(x, gain, shape) for x, gain in zip((queries, keys), gains, strict=True))
 
     def rotated(vectors: np.ndarray) -> np.ndarray:
         """(heads, tokens, head width)"""
-        first, second = np.split(vectors.reshape(tokens, -1, shape.head_width), 2, axis=2)
+        first, second = np.split(vectors, 2, axis=2)
         turned = (first * cosines - second * sines, second * cosines + first * sines)
         return np.concatenate(turned, axis=2).swapaxes(0, 1)
 
-    heads_of_values = values.reshape(tokens, -1, shape.head_width).swapaxes(0, 1).repeat(group, axis=0)
     scores = rotated(queries) @ rotated(keys).repeat(group, axis=0).swapaxes(1, 2)
-    scores *= np.float32(shape.head_width**-0.5)
-    scores[:, np.triu(np.ones((tokens, tokens), bool), 1)] = -np.inf
+    scores *= np.float32(shape.scale)
+    if cap := np.float32(shape.attention_cap):
+        scores = cap * np.tanh(scores / cap)
+    unseen = np.triu(np.ones((tokens, tokens), bool), 1)
+    if window := shape.windows[layer]:
+        unseen |= np.tril(np.ones((tokens, tokens), bool), -window)
+    scores[:, unseen] = -np.inf
     weights = np.exp(scores - scores.max(axis=2, keepdims=True))
     weights /= weights.sum(axis=2, keepdims=True)
+    heads_of_values = values.swapaxes(0, 1).repeat(group, axis=0)
     attended: np.ndarray = (weights @ heads_of_values).swapaxes(0, 1).reshape(tokens, -1)
     return attended

@@ -1,4 +1,5 @@
-"""What a Llama on onnxruntime remembers of the tokens that it read: keys and values, 46 KB a token of ours.
+"""What a causal model on onnxruntime remembers of the tokens that it read: keys and values, 46 KB a token of
+ours.
 
 States are values that share memory. Whoever reads on writes into the room behind the rows, so that older
 states stay whole; rows that are dropped stay where they are, and branches keep their own last tokens alone.
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from listenwell.runtime.onnx.llama import cache_names
+from listenwell.runtime.onnx.decoder import cache_names
 
 
 class Cache:

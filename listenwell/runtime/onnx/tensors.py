@@ -1,14 +1,15 @@
 """Weights by name as numpy arrays, one at a time from safetensors files; adapters and new rows are added."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from listenwell.errors import CheckpointError, WeightsError
-from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG
+from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, INDEX
 
 _DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
 _PLAIN = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
@@ -56,6 +57,40 @@ class Tensors(Mapping[str, np.ndarray]):
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+class Lazy(Mapping[str, np.ndarray]):
+    """Weights by name, each read when it is asked for."""
+
+    def __init__(self, readers: Mapping[str, Callable[[], np.ndarray]]) -> None:
+        self._readers = readers
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._readers[name]()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._readers  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+
+def shards(folder: Path) -> Lazy:
+    """The tensors of a folder whose weights are in several files."""
+    files = shard_names(folder)
+    tensors = {file: Tensors(folder / file) for file in set(files.values())}
+    return Lazy({name: partial(tensors[file].__getitem__, name) for name, file in files.items()})
+
+
+def shard_names(folder: Path) -> dict[str, str]:
+    """The file of each weight by the index of a folder whose weights are in several files."""
+    try:
+        return dict(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise WeightsError(f"{folder / INDEX} cannot be read: {error}.", "Copy the model again.") from error
 
 
 class Changed(Mapping[str, np.ndarray]):
@@ -110,11 +145,14 @@ class Adapted(Changed):
 
 
 class Extended(Changed):
-    """A model's weights with rows for new tokens (new tokens, width) at the end of some tables."""
+    """A model's weights whose tables have a row for each token, new ones last.
 
-    def __init__(self, weights: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray]) -> None:
+    Some models' tables have unused rows behind their vocabulary, some lack its last row.
+    """
+
+    def __init__(self, weights: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], known: int) -> None:
         super().__init__(weights)
-        self._rows = rows
+        self._rows, self._known = rows, known
 
     def __getitem__(self, name: str) -> np.ndarray:
         table = self._weights[name]
@@ -126,7 +164,30 @@ class Extended(Changed):
                 f"The rows of new tokens have the shape {new.shape}; the model is {table.shape[1]} wide.",
                 "Use the base model that they were trained with.",
             )
-        return np.concatenate([table, new])
+        lacking = np.zeros((max(0, self._known - len(table)), table.shape[1]), np.float32)
+        parts = [table[: self._known], lacking, new]
+        return np.concatenate(parts) if any(map(len, parts[1:])) else parts[0]
+
+
+class ShiftedGains(Changed):
+    """The weights of a family whose files hold the norms' gains less 1."""
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        weight = self._weights[name]
+        return weight + 1 if name.endswith("norm.weight") else weight
+
+
+def text_part(weights: Mapping[str, np.ndarray]) -> Lazy:
+    """The language model's weights of a model that also reads images."""
+    prefixes = ("model.language_model.", "language_model.model.")
+    return Lazy(
+        {
+            "model." + name.removeprefix(prefix): partial(weights.__getitem__, name)
+            for name in weights
+            for prefix in prefixes
+            if name.startswith(prefix)
+        }
+    )
 
 
 def _adapted(name: str) -> str:

@@ -7,8 +7,9 @@ import pytest
 from safetensors.numpy import save_file
 
 from listenwell.errors import CheckpointError, WeightsError
+from listenwell.runtime.onnx.decoder import EMBEDDING, OUTPUT
 from listenwell.runtime.onnx.graph import BLOCK, quantized
-from listenwell.runtime.onnx.llama import EMBEDDING, OUTPUT, LlamaShape
+from listenwell.runtime.onnx.shape import DecoderShape
 from listenwell.runtime.onnx.smooth import Smoothed, sample_tokens
 from listenwell.runtime.onnx.tensors import Adapted, Extended, Tensors
 from listenwell.runtime.text import Vocabulary
@@ -76,10 +77,10 @@ def test_other_adapters_are_refused(tmp_path):
 
 
 def test_rows_of_new_tokens_stand_at_the_end():
-    extended = Extended({"table": np.zeros((2, 3), np.float32)}, {"table": np.ones((1, 3))})
+    extended = Extended({"table": np.zeros((2, 3), np.float32)}, {"table": np.ones((1, 3))}, 2)
     assert extended["table"].tolist() == [[0, 0, 0], [0, 0, 0], [1, 1, 1]]
     with pytest.raises(CheckpointError, match="3 wide"):
-        Extended({"table": np.zeros((2, 3))}, {"table": np.ones((1, 4))})["table"]
+        Extended({"table": np.zeros((2, 3))}, {"table": np.ones((1, 4))}, 2)["table"]
 
 
 def test_blocks_are_rounded_worked_by_hand():
@@ -105,13 +106,13 @@ def test_rounding_is_off_by_half_a_step_at_most(monkeypatch):
 
 @pytest.fixture
 def llama(tiny_llama):
-    shape = LlamaShape.of(json.loads((tiny_llama / "config.json").read_text()))
+    shape = DecoderShape.of(json.loads((tiny_llama / "config.json").read_text()))
     return shape, Tensors(tiny_llama / "model.safetensors"), Vocabulary.from_folder(tiny_llama)
 
 
 def test_a_balanced_model_computes_the_same(llama, tmp_path):
+    from listenwell.runtime.onnx.decoder import build_decoder
     from listenwell.runtime.onnx.graph import Graph
-    from listenwell.runtime.onnx.llama import build_llama
     from listenwell.runtime.onnx.session import open_session
 
     shape, weights, vocabulary = llama
@@ -126,7 +127,7 @@ def test_a_balanced_model_computes_the_same(llama, tmp_path):
     for name, given, form in (("plain", weights, shape), ("balanced", balanced, balanced.shape)):
         (tmp_path / name).mkdir()
         with Graph(tmp_path / name, "fp32") as graph:
-            build_llama(graph, form, given)
+            build_decoder(graph, form, given)
             graph.save(name, form.notes())
         session = open_session(tmp_path / name, threads=1)
         empty = np.zeros((1, shape.key_heads, 0, shape.head_width), np.float32)
