@@ -32,6 +32,10 @@ CAREFUL = "careful"
 """The note of a dialogue whose reply must not cheer or advise: the person may be at risk."""
 MANNER = "manner"
 """The note of a dialogue that says in which manner the listener replies, one of `labels.MANNERS`."""
+STATE = "state"
+"""The note of a dialogue that holds its state in a line; see conversation_state.py."""
+OPEN_LOSS = "open loss"
+"""The note of a dialogue in which a loss was told and no good news since: no glad tone fits."""
 FIRST_PERSON = ("i ", "i'", "i’", "my ", "im ", "we ", "our ", "me ")
 """How the lines of a persona begin."""
 

@@ -25,9 +25,6 @@ ROOT = Path(__file__).resolve().parents[1]
 CARD = "README.md"
 TABLES = "{{figures}}"
 ROWS = {
-    "generator": "speaker",
-    "reward_model": "liking",
-    "reward_model_base": "liking_unvoiced",
     "fasttext_emotion": "bag_emotion",
 }
 """How older result files call a shipped checkpoint."""

@@ -23,7 +23,6 @@ RETIRED = {
     "ledger": "results store",
     "liked": "reward",
     "liking": "reward model",
-    "manner": "conditioning",
     "peer": "baseline",
     "refusal": "API error",
     "sparing": "load shedding",

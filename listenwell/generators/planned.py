@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.dialogue import CAREFUL, MANNER, Candidate, Dialogue, Example, Factors
+from listenwell.dialogue import CAREFUL, MANNER, OPEN_LOSS, STATE, Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError
 from listenwell.generators.base import Capabilities, Generator, Prefix, Prompt
 from listenwell.generators.decoding import Decoding
 from listenwell.generators.generation import Generation, generate_rows, tidy
 from listenwell.generators.persona import Relevance
 from listenwell.generators.planned_config import PlannedConfig
-from listenwell.generators.planner import Draw, Planner
+from listenwell.generators.planner import Care, Draw, Planner
 from listenwell.generators.plans import CROWD, LEVELS, PlanTokens, is_whole, plan_of
 from listenwell.generators.prefix_cache import PrefixCache, Tokens
 from listenwell.generators.prompt_template import PromptTemplate
@@ -51,7 +51,7 @@ class PlannedGenerator(Generator, Plan):
     """Fills the stages *plan* and *generate* with one causal language model."""
 
     Config = PlannedConfig
-    capabilities = Capabilities(parts=(("soft_prompt", "use_soft_prompt"),))
+    capabilities = Capabilities(parts=(("soft_prompt", "use_soft_prompt"), ("state", "use_state")))
 
     def __init__(self, config: PlannedConfig, runtime: Runtime, name: str = "planned") -> None:
         self.config, self.runtime, self.name = config, runtime, name
@@ -103,8 +103,8 @@ class PlannedGenerator(Generator, Plan):
             replace(target, emotion=target.emotion or EMOTIONS[int(probabilities.argmax())])
             for (_, _, target, _), probabilities in zip(requests, emotions, strict=True)
         ]
-        careful = [dialogue.note(CAREFUL) is not None for dialogue, *_ in requests]
-        drafts = self._planner.draft(state, targets, [seed for *_, seed in requests], config.draw(), careful)
+        care = [_care(dialogue) for dialogue, *_ in requests]
+        drafts = self._planner.draft(state, targets, [seed for *_, seed in requests], config.draw(), care)
         plans = [tuple(planned.plan for planned in drafted) for drafted in drafts.plans]
         self._prefix_cache.keep(tokens_of(prompts), plans, drafts.state)
         return plans
@@ -307,6 +307,9 @@ class PlannedGenerator(Generator, Plan):
         budget = min(self.config.prompt_tokens, room)
         prompts = list[Prompt]()
         for dialogue in dialogues:
+            if not self.config.use_state:
+                notes = tuple(note for note in dialogue.notes if note[0] not in (STATE, OPEN_LOSS))
+                dialogue = replace(dialogue, notes=notes)  # noqa: PLW2901
             kept, notices = self._relevance.keep(dialogue, lambda line: len(self.runtime.encode(line)) + 1)
             prompt = self._template.prompt(kept, budget)
             prompts.append(replace(prompt, notices=(*notices, *prompt.notices)))
@@ -325,6 +328,12 @@ class PlannedGenerator(Generator, Plan):
             hidden_state = self.runtime.mean_hidden_states(prefix, [words])[0]
         assert conditioning.reward_model is not None
         return round(conditioning.reward_model.score(hidden_state), 4)
+
+
+def _care(dialogue: Dialogue) -> Care:
+    if dialogue.note(CAREFUL) is not None:
+        return "risk"
+    return "loss" if dialogue.note(OPEN_LOSS) is not None else ""
 
 
 def _in_own_manner(example: Example) -> Example:

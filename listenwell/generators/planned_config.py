@@ -44,6 +44,8 @@ class PlannedConfig:
     """The decoding's temperature with a soft prompt, under which replies vary less."""
     manner: str = "plain"
     """In which manner it replies, one of `labels.MANNERS`, where the generator was trained with manners."""
+    use_state: bool = True
+    """Whether the conversation's state stands before the reply, and keeps plans from glad tones after a loss."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(

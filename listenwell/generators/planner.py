@@ -6,6 +6,7 @@ computed for all 720 plans after an emotion, so a part that is forced also chang
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,8 @@ CARELESS_ACTS = frozenset({"suggesting", "encouraging", "wishing"})
 """Acts of cheering and advice, which a careful reply leaves out."""
 CARELESS_PENALTY = 50.0
 """What such a plan loses, in nats: it is only drawn where no other is left."""
+Care = Literal["", "loss", "risk"]
+"""After a loss no tone is glad; for a person who may be at risk no act cheers or advises either."""
 
 Table = dict[tuple[tuple[str, ...], str, str], float]
 """Mechanisms, act and expressed emotion to their log probability."""
@@ -110,19 +113,19 @@ class Planner:
         targets: Sequence[Factors],
         seeds: Sequence[int],
         how: Draw,
-        careful: Sequence[bool] = (),
+        care: Sequence[Care] = (),
     ) -> Drafts:
         """Different plans for each dialogue, the best first, the others sampled without replacement.
 
-        A target, one for each row as the seeds, fixes parts of the plans, the emotion always among them. The
-        plans of a row that is `careful` neither cheer nor advise, unless the target asks for it.
+        A target, one for each row as the seeds, fixes parts of the plans, the emotion always among them. It
+        may ask for what a row's `care` leaves out.
         """
         emotions = [(row, EMOTIONS.index(str(target.emotion))) for row, target in enumerate(targets)]
         tables, acts, rows = self._tables(self._after(state, "emotion", emotions), targets, how.beam)
         plans = [
-            _drawn(table, str(target.emotion), seed, how, is_careful)
-            for table, target, seed, is_careful in zip(
-                tables, targets, seeds, careful or [False] * len(targets), strict=True
+            _drawn(table, str(target.emotion), seed, how, own_care)
+            for table, target, seed, own_care in zip(
+                tables, targets, seeds, care or [""] * len(targets), strict=True
             )
         ]
         indices = [
@@ -199,14 +202,15 @@ class Planner:
         return self.runtime.branch(state, rows, tokens)
 
 
-def _drawn(table: Table, emotion: str, seed: int, how: Draw, careful: bool) -> list[Planned]:
+def _drawn(table: Table, emotion: str, seed: int, how: Draw, care: Care) -> list[Planned]:
     plans = list(table)
     biases = [
         how.mechanism_bias * len(mechanisms)
         + how.interpretation_bias * (INTERPRETATION in mechanisms)
         - how.others_penalty * (act == OTHERS)
         - how.opposite_penalty * contradicts(expressed_emotion, emotion)
-        - CARELESS_PENALTY * (careful and (act in CARELESS_ACTS or expressed_emotion in GLAD_EMOTIONS))
+        - CARELESS_PENALTY * (care == "risk" and act in CARELESS_ACTS)
+        - CARELESS_PENALTY * (care != "" and expressed_emotion in GLAD_EMOTIONS)
         for mechanisms, act, expressed_emotion in plans
     ]
     scores = (np.array([table[plan] for plan in plans]) + biases) / how.temperature

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from listenwell.dialogue import MANNER, Dialogue, Example, Factors, Turn
+from listenwell.dialogue import MANNER, STATE, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.generators.base import Prompt
 from listenwell.generators.plans import PlanTokens, manner_tokens
@@ -30,6 +30,7 @@ def build_prompt(
     system: str,
     budget: int,
     shots: Sequence[tuple[str, str]] = (),
+    state: str = "",
 ) -> Prompt:
     """The prompt for the listener's next turn.
 
@@ -39,6 +40,7 @@ def build_prompt(
         system: who the listener is; empty for no system turn (unless there is a persona).
         budget: how many tokens the prompt may have.
         shots: exchanges that show the model how to answer; they come before the dialogue and always stay.
+        state: a line about the conversation so far, right before the reply; it always stays.
     """
     persona = dialogue.persona_of(dialogue.listener)
     if persona and persona.lines:
@@ -49,7 +51,8 @@ def build_prompt(
         for shot in shots
         for role, text in zip(("user", ASSISTANT), shot, strict=True)
     ]
-    head, tail = _conversation(chat, instructions, shown), chat.head(ASSISTANT)
+    remembered = chat.turn("system", vocabulary.encode(state)) if state else []
+    head, tail = _conversation(chat, instructions, shown), [*remembered, *chat.head(ASSISTANT)]
     room = budget - len(head) - len(tail)
     frame = len(chat.turn("user", []))
     if room < frame + budget // 4:  # less than a quarter for the turns is too little
@@ -129,7 +132,8 @@ class PromptTemplate:
         """Everything before the plan: the dialogue, and the token of the manner where there is one."""
         manner = self.manner_tokens(dialogue)
         short = with_short_persona(self.vocabulary, dialogue, int(PERSONA_SHARE * budget))
-        prompt = build_prompt(self.vocabulary, short, "", budget - len(manner))
+        state = (dialogue.note(STATE) or "") if self._manners else ""  # earlier generators know no state
+        prompt = build_prompt(self.vocabulary, short, "", budget - len(manner), state=state)
         return replace(prompt, tokens=(*prompt.tokens, *manner))
 
     def manner_tokens(self, dialogue: Dialogue) -> tuple[int, ...]:

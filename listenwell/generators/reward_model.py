@@ -23,10 +23,8 @@ from listenwell.runtime.names import ADAPTER, SOFT_PROMPT, WHOLE
 from listenwell.serialization import dumps
 
 KIND, OLD_KIND = "reward_model", "liking"
-SHIPPED, SHIPPED_BASE = (
-    Path(__file__).parents[1] / "pretrained" / name for name in ("reward_model", "reward_model_base")
-)
-"""Of the shipped generator: with its soft prompt, and without."""
+SHIPPED = Path(__file__).parents[1] / "pretrained" / "reward_model"
+"""Of the shipped generator."""
 MODEL, CONFIG = "model.safetensors", "config.json"
 RIDGE = 3000.0
 """The ridge penalty, for states of deviation 1."""
@@ -58,7 +56,7 @@ class RewardModel:
     def of(cls, generator: Checkpoint, use_soft_prompt: bool = True) -> "RewardModel | None":
         """A generator's reward model, with its soft prompt or without: in its run's folder, or shipped."""
         run = generator.folder.resolve().parent
-        folders = (run / KIND, run / OLD_KIND, SHIPPED, SHIPPED_BASE)
+        folders = (run / KIND, run / OLD_KIND, SHIPPED)
         for folder in folders:
             if folder.is_dir():
                 model = cls.load(folder)

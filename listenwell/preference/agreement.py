@@ -24,7 +24,7 @@ from listenwell.results.metric_registry import units
 from listenwell.results.store import Result, environment
 
 TASK = "judges"
-NAMES = {"reward": "judge: liking", TOTAL: "all judges together"}
+NAMES = {"reward": "judge: reward_model", TOTAL: "all judges together"}
 """The systems of earlier result files, which new ones stand beside."""
 
 Table = dict[str, list[tuple[int, float, float]]]

@@ -71,6 +71,11 @@ class TorchRuntime(Runtime):
         runtime.soft_prompt = _add_soft_prompt(model, adapter or folder)
         return runtime
 
+    @property
+    def model(self) -> Any:  # noqa: ANN401
+        """The transformers model."""
+        return self._model
+
     def use_gpu(self) -> None:
         """Move the model to a GPU where there is one."""
         if torch.cuda.is_available():

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from listenwell.conversation_state import with_state, without_state
 from listenwell.corpora.sources import HELD_OUT, Source
 from listenwell.dialogue import Example, Factors
 from listenwell.errors import RecipeError
@@ -83,6 +84,7 @@ class PlannedData:
             "factors": "gold: the human reply's own plan stands before it; unplanned: none does, and the "
             "probability that one would begin counts against it",
             "plans": "the speaker's true emotion where the corpus has it, the rest by the annotators",
+            "state": f"before {100 * planning.state:g} % of the replies after a second message",
             "begins from": str(pairs.start) if pairs and pairs.start else "the base model",
         }
         return perplexity_conditions(recipe) | own | divided
@@ -106,6 +108,8 @@ class PlannedData:
             for index in islice(_of_each(order, keys, last, planning.replies), count or None):
                 example, plan = planned[index]
                 kept = None if random.random() < planning.plan_dropout else plan
+                if planning.state and random.random() >= planning.state:
+                    example = replace(example, context=without_state(example.context))
                 prompt = self.template.example(example, kept, limit)
                 # An emotion that the corpus does not label is input, but no target.
                 is_labelled = planning.emotions and example.context.emotion is not None
@@ -144,7 +148,10 @@ class PlannedData:
         limit = data.limit
         if split != data.train and pairs and pairs.measured:
             limit = min(limit or pairs.measured, pairs.measured)
-        return list(known_plans(list(islice(source.examples(split), limit))))
+        planned = list(known_plans(list(islice(source.examples(split), limit))))
+        if not self._config.planning.state:
+            return planned
+        return [(replace(example, context=with_state(example.context)), plan) for example, plan in planned]
 
 
 class PlannedTask(GeneratorTask):

@@ -125,11 +125,15 @@ class PlanningRecipe:
     """Learn so many replies of each conversation, the last one and others drawn at random; 0 learns all."""
     earlier: bool = False
     """After a conversation's last reply, the listener's earlier turns are targets too, without plans."""
+    state: float = 0.0
+    """Before this share of the replies after a second message stands the conversation's state
+    (conversation_state.py)."""
     situations: float = 0.0
     """After this share of the conversations, also predict the situation, where the corpus has it."""
 
     def __post_init__(self) -> None:
         check_range("planning.plan_dropout", self.plan_dropout, 0, 1)
+        check_range("planning.state", self.state, 0, 1)
         check_range("planning.situations", self.situations, 0, 1)
         check_range("planning.replies", self.replies, 0, 10**6)
 

@@ -94,7 +94,7 @@ def test_the_command_writes_a_result_of_every_feature(tmp_path, monkeypatch):
     replies.write_text(json.dumps({"id": "hit:0#1", "candidates": [one.to_dict() for one in CANDIDATES]}))
     command = ["agreement", folder, replies, "--raters", "us", "--keep", kept]
     printed = call(*command)
-    assert "judge: liking: {'chosen_overall': 4.0" in printed
+    assert "judge: reward_model: {'chosen_overall': 4.0" in printed
     assert "any reply of ours: {'chosen_overall': 3.0}" in printed
     assert "human: {'chosen_overall': 3.5}" in printed
     assert "the reply that raters like best: {'chosen_overall': 4.0}" in printed
