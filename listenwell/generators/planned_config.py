@@ -45,7 +45,7 @@ class PlannedConfig:
     manner: str = "plain"
     """In which manner it replies, one of `labels.MANNERS`, where the generator was trained with manners."""
     use_state: bool = True
-    """Whether the conversation's state stands before the reply, and keeps plans from glad tones after a loss."""
+    """Whether the conversation's state stands before the reply, and after a loss no plan has a glad tone."""
     engine: Engine = field(default_factory=Engine)
     """What runs the model."""
     decoding: Decoding = field(

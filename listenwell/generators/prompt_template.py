@@ -24,7 +24,7 @@ PERSONA_SHARE = 0.5
 """The largest part of a prompt that a persona may take."""
 
 
-def build_prompt(
+def build_prompt(  # noqa: PLR0913, PLR0917 - what stands in a prompt
     vocabulary: Vocabulary,
     dialogue: Dialogue,
     system: str,

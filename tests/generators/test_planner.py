@@ -205,9 +205,9 @@ def test_careful_plans_neither_cheer_nor_advise(planner, prompt):
             if one.plan.act in CARELESS_ACTS or one.plan.expressed_emotion in GLAD_EMOTIONS
         ]
 
-    (careful,) = planner.draft(state, [target], [1], how, [True]).plans
+    (careful,) = planner.draft(state, [target], [1], how, ["risk"]).plans
     (usual,) = planner.draft(state, [target], [1], how).plans
     assert careless(usual) and not careless(careful) and len(careful) == 40
     asked = Factors(emotion="sad", act="suggesting")  # what the caller asked for is still done
-    (plans,) = planner.draft(state, [asked], [1], how, [True]).plans
+    (plans,) = planner.draft(state, [asked], [1], how, ["risk"]).plans
     assert {one.plan.act for one in plans} == {"suggesting"}
