@@ -169,7 +169,7 @@ def _events(said: Sequence[tuple[int, Turn]]) -> Iterator[tuple[int, str, int]]:
     for number, turn in said:
         for sentence in _SENTENCE.findall(turn.text):
             words = sentence.split()
-            if len(words) > 2 or not number:
+            if len(words) > 3:
                 yield number, " ".join(words[:MOST_WORDS]), gravity(sentence)
     yield said[0][0], " ".join(said[0][1].text.split()[:MOST_WORDS]), -1
 

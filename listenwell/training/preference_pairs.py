@@ -62,8 +62,12 @@ def conversation_key(dialogue: Dialogue) -> str:
 
 def conversation_hash(pair: Pair) -> float:
     """A number from 0 to 1 by the pair's conversation: all of its pairs are held out together."""
-    key = conversation_key(pair.context).encode("utf-8", "replace")
-    return int(hashlib.sha256(key).hexdigest()[:8], 16) / 2**32
+    return held_out_share(conversation_key(pair.context))
+
+
+def held_out_share(key: str) -> float:
+    """A number from 0 to 1 by a conversation's key: those below a share are held out."""
+    return int(hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:8], 16) / 2**32
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, bytes]]:

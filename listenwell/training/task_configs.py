@@ -173,6 +173,42 @@ class PreferenceRecipe:
 
 
 @dataclass(frozen=True)
+class RewardRecipe:
+    """The ratings that a reward model learns from, and its loss."""
+
+    ratings: tuple[Path, ...]
+    """Folders of rated sheets, or compact files, as in data/ratings."""
+    pairwise: float = 1.0
+    """Weight of the pairwise loss within a context beside the squared error."""
+    limit: int = 384
+    """Longest context and reply in tokens; the oldest turns are left out."""
+    held_out: float = 0.06
+    """This share of the conversations is measured on and not learned from."""
+
+    def __post_init__(self) -> None:
+        if not self.ratings:
+            raise RecipeError("reward.ratings is empty.", "Name at least one file of ratings.")
+        check_range("reward.pairwise", self.pairwise, 0, 1e3)
+        check_range("reward.limit", self.limit, 128, 8192)
+        check_range("reward.held_out", self.held_out, 1e-6, 0.9)
+
+
+@dataclass(frozen=True)
+class RewardTaskConfig(TaskConfig):
+    """Training a reward model."""
+
+    reward: RewardRecipe
+
+    def check(self, recipe: TrainRecipe) -> None:
+        """A batch holds whole contexts, whose replies are compared."""
+        if recipe.batches.batching != "examples":
+            raise RecipeError(
+                "A reward model learns from batches of contexts.",
+                "Set batches.batching to examples, and batches.examples.",
+            )
+
+
+@dataclass(frozen=True)
 class CausalTaskConfig(TaskConfig):
     """Fine-tuning a causal language model on dialogues: nothing but the recipe's own settings."""
 
