@@ -134,11 +134,16 @@ class RewardTask:
     @classmethod
     def prepare(cls, recipe: TrainRecipe, device: torch.device) -> "RewardTask":
         """Load the base model and encode the rated replies."""
-        task = cls(CausalModel.load(recipe, device), recipe)
+        task = cls.untrained(recipe, device)
         learned, held_out = task._divided
         if not learned or not held_out:
             raise RecipeError("There are too few ratings.", "Give more, or another reward.held_out.")
         return task
+
+    @classmethod
+    def untrained(cls, recipe: TrainRecipe, device: torch.device) -> "RewardTask":
+        """The base model with a new head; `load` takes trained weights."""
+        return cls(CausalModel.load(recipe, device), recipe)
 
     @cached_property
     def _divided(self) -> tuple[list[RewardExample], list[RewardExample]]:

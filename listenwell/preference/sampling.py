@@ -6,12 +6,12 @@ reward model picks the best of them (best-of-n), and DPO learns from the best an
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.dialogue import Example, Factors
+from listenwell.dialogue import MANNER, Example, Factors
 from listenwell.errors import InputError
 from listenwell.files import ResumableJsonl, hash_files, sha256
 from listenwell.generators.generation import tidy
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import torch
 
     from listenwell.runtime.torch_engine import TorchRuntime
+
+
+KEPT = 0.6
+"""A batch loses its finished rows when no larger share goes on."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,10 @@ class Sampler:
         cache, logits = output.past_key_values, output.logits[:, -1].repeat_interleave(each, 0)
         cache.batch_repeat_interleave(each)
         known, position = known.repeat_interleave(each, 0), positions[:, -1:].repeat_interleave(each, 0)
-        drawn, is_done = list[Any](), torch.zeros(len(logits), dtype=torch.bool, device=device)
+        total = len(logits)
+        drawn = torch.full((total, len(self._levels) + settings.max_tokens), self._end, device=device)
+        rows = torch.arange(total, device=device)  # those that are still in the batch
+        is_done = torch.zeros(total, dtype=torch.bool, device=device)
         for step in range(len(self._levels) + settings.max_tokens):
             if step < len(self._levels):
                 numbers = self._levels[step]
@@ -135,11 +142,15 @@ class Sampler:
                 token = numbers[torch.multinomial(weights, 1, generator=self._random)[:, 0]]
             else:
                 token = self._word(logits.float())
-                token = torch.where(is_done, self._end, token)
-                is_done |= token == self._end
-            drawn.append(token)
-            if bool(is_done.all()):
+            drawn[rows, step] = token
+            is_done = is_done | (token == self._end)
+            going = (~is_done).nonzero()[:, 0]
+            if not len(going):
                 break
+            if len(going) < KEPT * len(token):  # finished rows cost as much as the others
+                cache.batch_select_indices(going)
+                parts = (rows, token, position, known, is_done)
+                rows, token, position, known, is_done = (part[going] for part in parts)
             known = torch.cat([known, known.new_ones(len(known), 1)], 1)
             position = position + 1
             output = self._model(
@@ -150,7 +161,7 @@ class Sampler:
                 use_cache=True,
             )
             cache, logits = output.past_key_values, output.logits[:, -1]
-        return torch.stack(drawn, 1)
+        return drawn
 
     def _word(self, logits: "torch.Tensor") -> "torch.Tensor":
         """A token of each row's text."""
@@ -196,16 +207,20 @@ def sample(
                 drawn = sampler.draw([prompts[index] for index in indices])
                 file.add(
                     str(start),
-                    [_line(examples[index], own) for index, own in zip(indices, drawn, strict=True)],
+                    [
+                        _line(examples[index], own, settings)
+                        for index, own in zip(indices, drawn, strict=True)
+                    ],
                 )
             advance(len(indices))
     return sum(len(json.loads(line)["replies"]) for line in file.finish())
 
 
-def _line(example: Example, replies: Sequence[SampledReply]) -> str:
+def _line(example: Example, replies: Sequence[SampledReply], settings: SampleSettings) -> str:
+    notes = dict(example.context.notes) | {MANNER: settings.manner}
     return json.dumps(
         {
-            "context": example.context.to_dict(),
+            "context": replace(example.context, notes=tuple(notes.items())).to_dict(),
             "human": example.reply.text,
             "replies": [reply.to_dict() for reply in replies],
         }

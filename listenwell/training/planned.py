@@ -15,7 +15,7 @@ import torch
 
 from listenwell.conversation_state import with_state, without_state
 from listenwell.corpora.sources import HELD_OUT, Source
-from listenwell.dialogue import Example, Factors
+from listenwell.dialogue import STATE, Example, Factors
 from listenwell.errors import RecipeError
 from listenwell.generators.planned import KIND
 from listenwell.generators.plans import CROWD, PlanTokens, known_plans
@@ -151,7 +151,7 @@ class PlannedData:
         planned = list(known_plans(list(islice(source.examples(split), limit))))
         if not self._config.planning.state:
             return planned
-        return [(replace(example, context=with_state(example.context)), plan) for example, plan in planned]
+        return [(_stateful(example), plan) for example, plan in planned]
 
 
 class PlannedTask(GeneratorTask):
@@ -170,6 +170,13 @@ class PlannedTask(GeneratorTask):
         if pairs and pairs.start:
             generator.start_from(pairs.start)
         return cls(generator, data, CausalObjective(generator), recipe)
+
+
+def _stateful(example: Example) -> Example:
+    """With the state of its context, read from the annotations unless the corpus holds it."""
+    if example.context.note(STATE):
+        return example
+    return replace(example, context=with_state(example.context))
 
 
 def _of_each(order: Iterable[int], keys: Sequence[str], last: set[int], count: int) -> Iterator[int]:

@@ -126,7 +126,7 @@ class PreferenceData:
         for pair, draw in zip(pairs, draws, strict=True):
             if draw < shares.get(pair.source, 1.0) and pair.chosen != pair.rejected:
                 part = held_out if conversation_hash(pair) < settings.held_out else learned
-                part.append(encode_pair(pair, self._planned.template, self.limit))
+                part.append(encode_pair(pair, self._planned.template, self.limit, settings.plans))
         if not learned or (settings.held_out and not held_out):
             raise RecipeError(
                 f"{settings.file} holds {len(learned)} pairs to learn from and {len(held_out)} to measure "
@@ -264,7 +264,7 @@ def add_references(data: PreferenceData, objective: DPOObjective, model: CausalM
     data.set_references(references)
 
 
-def encode_pair(pair: Pair, template: PromptTemplate, limit: int) -> PairExample:
+def encode_pair(pair: Pair, template: PromptTemplate, limit: int, targets_plans: bool = False) -> PairExample:
     """Both replies after the same context: what is cut off a long one is cut off for both."""
     texts = (pair.chosen, pair.rejected)
     words = [template.words(text, limit // 2) for text in texts]
@@ -275,7 +275,8 @@ def encode_pair(pair: Pair, template: PromptTemplate, limit: int) -> PairExample
     def side(index: int) -> Encoded:
         first = len(before) + len(plans[index])
         tokens = [*before, *plans[index], *words[index]]
-        return encoded(EncodedPrompt(tokens, len(before), first, texts[index]), first)
+        prompt = EncodedPrompt(tokens, len(before), first, texts[index])
+        return encoded(prompt, prompt.plan if targets_plans else first)
 
     return PairExample(side(0), side(1), pair.source)
 

@@ -158,6 +158,8 @@ class PreferenceRecipe:
     """Which share of a source's pairs is used, by its name (`own`, `other`); all otherwise."""
     held_out: float = 0.05
     """This share of the conversations is measured on and not learned from."""
+    plans: bool = False
+    """Whether the tokens of the replies' plans count too, where the two differ in their plans."""
     soft_prompt: int = field(default=16, metadata=also_read_as("voice"))
     """Of the model `soft_prompt`: how many tokens stand before the plan; they alone are trained."""
 
