@@ -6,11 +6,10 @@ leaves out glad tones while a loss is open, and `Reply.state` shows it.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
-from listenwell.dialogue import OPEN_LOSS, STATE, Dialogue, Turn
-from listenwell.serialization import Record
+from listenwell.dialogue import OPEN_LOSS, STATE, ConversationState, Dialogue, Scored, Turn
 
 GOOD_NEWS = frozenset(
     {"confident", "content", "excited", "grateful", "hopeful", "impressed", "joyful", "proud"}
@@ -70,33 +69,6 @@ _NO_NAME = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationState(Record):
-    """What was said before the last message and still matters."""
-
-    event: str = ""
-    """The gravest sentence of the person so far, in their own words; the first one where none is grave."""
-    gravity: int = 0
-    """0 for everyday matters, 1 for troubles, 2 and 3 for losses."""
-    feeling: str = ""
-    """What the person felt then: one of the 32 emotions, where the annotators were asked."""
-    names: tuple[str, ...] = ()
-    """Names, with who they are where that was said: "Milo (dog)"."""
-    asked: tuple[str, ...] = ()
-    """The listener's last questions."""
-
-    def line(self) -> str:
-        """What the generator reads before its reply."""
-        parts = [f"Earlier: {self.event}"] if self.event else []
-        if self.feeling:
-            parts.append(f"Felt: {self.feeling}.")
-        if self.names:
-            parts.append(f"Names: {', '.join(self.names)}.")
-        if self.asked:
-            parts.append(f"Asked: {' '.join(self.asked)}")
-        return " ".join(parts)
-
-
 def read_state(dialogue: Dialogue) -> tuple[ConversationState, int]:
     """The state before the last message, and the number of the turn with the gravest event.
 
@@ -138,6 +110,29 @@ def with_state(
     if is_open_loss(state, feeling):
         notes[OPEN_LOSS] = "true"
     return replace(dialogue, notes=tuple(notes.items()))
+
+
+Annotate = Callable[[Sequence[Dialogue]], Sequence[tuple[Scored, ...]]]
+"""Predicts the emotion of each dialogue's last message, the likeliest first."""
+
+
+def understood(
+    dialogues: Sequence[Dialogue], annotate: Annotate | None
+) -> tuple[list[tuple[Scored, ...] | None], list[ConversationState]]:
+    """The emotion of each last message, and the state before it with what was felt about its event.
+
+    Both are predicted in one batch; without `annotate` there are no emotions.
+    """
+    read = [read_state(dialogue) for dialogue in dialogues]
+    if annotate is None or not dialogues:
+        return [None] * len(dialogues), [state for state, _ in read]
+    untold = [row for row, (state, turn) in enumerate(read) if turn >= 0 and not state.feeling]
+    events = [replace(dialogues[row], turns=dialogues[row].turns[: read[row][1] + 1]) for row in untold]
+    emotions = list(annotate([*dialogues, *events]))
+    states = [state for state, _ in read]
+    for row, emotion in zip(untold, emotions[len(dialogues) :], strict=True):
+        states[row] = replace(states[row], feeling=emotion[0].label)
+    return list(emotions[: len(dialogues)]), states
 
 
 def without_state(dialogue: Dialogue) -> Dialogue:

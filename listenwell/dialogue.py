@@ -301,6 +301,33 @@ class LabelledText(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class ConversationState(Record):
+    """What was said before the last message and still matters."""
+
+    event: str = ""
+    """The gravest sentence of the person so far, in their own words; the first one where none is grave."""
+    gravity: int = 0
+    """0 for everyday matters, 1 for troubles, 2 and 3 for losses."""
+    feeling: str = ""
+    """What the person felt then: one of the 32 emotions, where the annotators were asked."""
+    names: tuple[str, ...] = ()
+    """Names, with who they are where that was said: "Milo (dog)"."""
+    asked: tuple[str, ...] = ()
+    """The listener's last questions."""
+
+    def line(self) -> str:
+        """What the generator reads before its reply."""
+        parts = [f"Earlier: {self.event}"] if self.event else []
+        if self.feeling:
+            parts.append(f"Felt: {self.feeling}.")
+        if self.names:
+            parts.append(f"Names: {', '.join(self.names)}.")
+        if self.asked:
+            parts.append(f"Asked: {' '.join(self.asked)}")
+        return " ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate(Record):
     """A reply the listener could give, the plan behind it and its scores by feature."""
 
@@ -322,6 +349,8 @@ class Reply(Record):
     seed: int
     emotion: tuple[Scored, ...] | None = field(default=None, metadata=ALWAYS)
     """What the other person feels, the most likely first."""
+    state: ConversationState | None = None
+    """What was said before and still matters, after a second message."""
     plan: Factors | None = field(default=None, metadata=ALWAYS)
     """What the reply was planned to do."""
     candidates: tuple[Candidate, ...] = field(default=(), metadata=ALWAYS)

@@ -5,15 +5,26 @@ timings and notices are here, everything else is in the stages.
 """
 
 import secrets
-import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, overload
 
-from listenwell.dialogue import SPEAKER, Candidate, Dialogue, Factors, Message, Persona, Reply, Scored, Turn
+from listenwell.clock import Clock
+from listenwell.conversation_state import understood, with_state
+from listenwell.dialogue import (
+    SPEAKER,
+    Candidate,
+    ConversationState,
+    Dialogue,
+    Factors,
+    Message,
+    Persona,
+    Reply,
+    Scored,
+    Turn,
+)
 from listenwell.errors import InputError
 from listenwell.generators import DEFAULT, GENERATORS
 from listenwell.generators.base import Generator
@@ -232,16 +243,19 @@ class Listener:
                 f"The model {self.generate.name} makes no plans, so it cannot follow a target.",
                 "Use the model planned, or leave the target out.",
             )
-        clock, dialogues = _Clock(), [request.dialogue for request in requests]
+        clock, dialogues = Clock(), [request.dialogue for request in requests]
         with clock.measure("understand"):
-            emotions: Sequence[tuple[Scored, ...] | None] = [None] * len(requests)
-            if self.understand and requests:
-                emotions = self.understand.understand_batch(dialogues)
+            annotate = self.understand.understand_batch if self.understand else None
+            emotions, states = understood(dialogues, annotate)
         with clock.measure("guard"):
             guard = self.guard
             assessments = [guard.assess(dialogue) if guard else None for dialogue in dialogues]
             fixed = [assessment.verdict if assessment else None for assessment in assessments]
         rows = [row for row, verdict in enumerate(fixed) if verdict is None]
+        known = [
+            with_state(dialogue, state, emotion[0].label if emotion else None)
+            for dialogue, state, emotion in zip(dialogues, states, emotions, strict=True)
+        ]
         careful = [assessment is not None and assessment.careful for assessment in assessments]
         # Text can only be streamed while it is generated if no later stage may reorder the candidates.
         stream = on_text if self.rerank is None and rows else None
@@ -250,7 +264,7 @@ class Listener:
             stream = CheckedText(stream, lambda text: allows(text, assessment))
         proposed = self._propose(
             [
-                replace(requests[row], dialogue=with_care(dialogues[row])) if careful[row] else requests[row]
+                replace(requests[row], dialogue=with_care(known[row]) if careful[row] else known[row])
                 for row in rows
             ],
             [emotions[row] for row in rows],
@@ -275,6 +289,7 @@ class Listener:
                     model=self.generate.name,
                     seed=request.seed,
                     emotion=emotions[row],
+                    state=states[row] if states[row] != ConversationState() else None,
                     plan=selected.plan if selected else None,
                     candidates=output.candidates,
                     safety=dict(verdict.safety) if verdict else None,
@@ -290,7 +305,7 @@ class Listener:
         requests: Sequence[Request],
         emotions: Sequence[tuple[Scored, ...] | None],
         on_text: OnText | None,
-        clock: "_Clock",
+        clock: Clock,
     ) -> list[GeneratorOutput]:
         """Plan, generate and rerank: the candidates of each request, the best first."""
         with clock.measure("plan"):
@@ -344,23 +359,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401
 
 def _deprecated(old: str, new: str) -> None:
     warnings.warn(f"{old} is deprecated; use {new}.", DeprecationWarning, stacklevel=3)
-
-
-class _Clock:
-    """Seconds spent in each stage."""
-
-    def __init__(self) -> None:
-        self._seconds: dict[str, float] = {}
-
-    @contextmanager
-    def measure(self, stage: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self._seconds[stage] = self._seconds.get(stage, 0.0) + time.perf_counter() - begin
-
-    def timings(self) -> dict[str, float]:
-        rounded = {stage: round(seconds, 4) for stage, seconds in self._seconds.items()}
-        return rounded | {"total": round(sum(self._seconds.values()), 4)}
 
 
 def _is_batch(context: object) -> bool:

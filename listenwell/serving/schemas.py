@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, StringConstraints
 
-from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Persona, Turn
+from listenwell.dialogue import LISTENER, SPEAKER, ConversationState, Dialogue, Factors, Persona, Turn
 from listenwell.generators.plans import wanted
 from listenwell.labels import ACTS, EMOTIONS, EXPRESSED_EMOTIONS, MECHANISMS
 
@@ -211,6 +211,7 @@ class ReplyOut(BaseModel):
     emotion: list[ScoredOut] | None = Field(
         description="The user's predicted emotion, the most probable first."
     )
+    state: ConversationState | None = None
     plan: PlanOut | None = Field(description="The plan of the reply.")
     candidates: list[CandidateOut] = Field(description="All candidates, the best first.")
     safety: dict[str, str] | None = Field(description="The guard's notes.")

@@ -13,7 +13,8 @@ const MOST = 6;
  * @returns {Node[]}
  */
 export function emotionPanel(reply, steering, prefix) {
-  if (!reply.emotion?.length) return [h("p", { class: "hint" }, "This model does not predict emotions.")];
+  const remembered = stateLines(reply.state);
+  if (!reply.emotion?.length) return [h("p", { class: "hint" }, "This model does not predict emotions."), ...remembered];
   const bars = reply.emotion.slice(0, MOST).map(({ label, probability }) => bar(label, probability ?? 0));
   const nodes = [h("ul", { class: "bars" }, ...bars)];
   const planned = reply.plan?.emotion;
@@ -21,7 +22,18 @@ export function emotionPanel(reply, steering, prefix) {
     const words = `The reply was planned for the emotion ${plain(planned)}: the generator's own prediction counts, too.`;
     nodes.push(h("p", { class: "hint" }, words));
   }
-  return [...nodes, ...(steering ? [correction(reply, steering, prefix)] : [])];
+  return [...nodes, ...remembered, ...(steering ? [correction(reply, steering, prefix)] : [])];
+}
+
+/** What the reply took from the messages before the last one. */
+function stateLines(state) {
+  if (!state) return [];
+  const lines = [
+    state.event && `Earlier you said: “${state.event}”${state.feeling ? ` (${plain(state.feeling)})` : ""}`,
+    state.names?.length && `Names: ${state.names.join(", ")}`,
+    state.asked?.length && `Already asked: ${state.asked.join(" ")}`,
+  ];
+  return lines.filter(Boolean).map((line) => h("p", { class: "hint" }, line));
 }
 
 function bar(label, share) {
