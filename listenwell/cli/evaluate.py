@@ -241,7 +241,7 @@ def plans(
     compared with --against. Of a run's replies.jsonl, the share of replies that carry out their plan is
     measured (CoMAE's Table 5).
     """
-    from listenwell.annotators.replies import REPLY_HEADS
+    from listenwell.annotators.heads import REPLY_HEADS
     from listenwell.corpora import CORPORA
     from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation import score

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from listenwell import metrics
-from listenwell.annotators.replies import REPLY_HEADS
+from listenwell.annotators.heads import REPLY_HEADS
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.embedder import Embedder
