@@ -17,7 +17,6 @@ from listenwell.evaluation.systems import (
     GOLD,
     NONE,
     PREDICTED,
-    BatchGenerator,
     FactorModel,
     LanguageModel,
 )
@@ -73,7 +72,7 @@ def _generate_share(request: EvaluationRequest, listener: Listener | None = None
         answer = listener_answer(listener, plan_of if request.factors == GOLD else None)
     else:
         answer = generator_answer(listener, request.factors)
-    seed, size = request.split.sampling.seed, request.system.batch_size(listener)
+    seed, size = request.split.sampling.seed, request.system.batch_size()
     write_replies(answer, request.examples, seed, _share_file(request), size)
 
 
@@ -124,11 +123,7 @@ def generator_answer(listener: Listener, factors: str) -> Answer:
             (example.context, tuple(filter(None, [plan_of(example)])), seed)
             for example, seed in zip(examples, seeds, strict=True)
         ]
-        if isinstance(generator, BatchGenerator):
-            outputs = generator.generate_batch(requests)
-        else:
-            outputs = [generator.generate(*request) for request in requests]
-        first = [output.candidates[0] for output in outputs]
+        first = [output.candidates[0] for output in generator.generate_batch(requests)]
         return [
             Reply(candidate.text, generator.name, seed, plan=candidate.plan)
             for candidate, seed in zip(first, seeds, strict=True)

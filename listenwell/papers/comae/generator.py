@@ -60,6 +60,7 @@ class Comae(Generator, Plan):
     """Generates with any model of the family."""
 
     Config = ComaeSettings
+    runtime: "ComaeRuntime"
 
     def __init__(self, config: ComaeSettings, runtime: "ComaeRuntime", name: str = "comae") -> None:
         self.config, self.runtime, self.name = config, runtime, name
