@@ -16,13 +16,12 @@ from listenwell.cli.evaluate_models import (
     Seed,
     Split,
     Table,
-    Where,
     Workers,
     annotators,
     rankers,
     result_folder,
 )
-from listenwell.cli.options import AsJson, Recipe, Weights, Without
+from listenwell.cli.options import AsJson, CorpusPath, Recipe, Weights, Without
 from listenwell.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def replies(
     source: Source,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     out: Out = None,
@@ -150,7 +149,7 @@ def generate(
     out: Annotated[Path, typer.Option(help="The folder for replies.jsonl; one run continues in one folder.")],
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     system: Row = None,
@@ -190,7 +189,7 @@ def perplexity(
     factors: FactorKinds = None,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     out: Out = None,
@@ -222,7 +221,7 @@ def plans(
     against: Against = None,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     out: Out = None,
@@ -306,7 +305,7 @@ def _is_file(source: str) -> bool:
 
 def _write(result: "Result", folder: Path, keep: Path | None, as_json: bool, several: bool = False) -> None:
     """Write result.json (TASK/SYSTEM.json where `several` share a folder), and a copy; print the result."""
-    from listenwell.cli.result_tables import show_result
+    from listenwell.cli.tables import show_result
     from listenwell.results.store import file_name, write_result
 
     file = folder / (file_name(result) if several else "result.json")

@@ -72,6 +72,19 @@ PersonaLines = Annotated[
 OldMechanisms = Annotated[list[str] | None, typer.Option("--mechanism", hidden=True)]
 OldPersonaLines = Annotated[list[str] | None, typer.Option("--persona-line", hidden=True)]
 """Names of earlier versions, still accepted."""
+CorpusPath = Annotated[
+    Path | None,
+    typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
+]
+AnySplit = Annotated[
+    str | None, typer.Option(help="One split of a corpus; otherwise every one that is there.")
+]
+EncoderWeights = Annotated[
+    Path | None, typer.Option("--weights", help="Your own folder with the encoder's base weights.")
+]
+Rehearsal = Annotated[
+    int | None, typer.Option(min=1, help="Only so many dialogues of each split, for a rehearsal.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from listenwell.papers.comae.batch import ComaeBatch
 from listenwell.papers.comae.config import CHOICES, SLOTS, ComaeConfig
-from listenwell.papers.comae.inputs import NOTHING
+from listenwell.papers.comae.inputs import NOTHING, ComaeBatch
 from listenwell.rankers.inference import moved
 
 SPREAD = 0.02

@@ -8,9 +8,9 @@ import torch
 
 from listenwell.dialogue import Factors
 from listenwell.errors import CorpusError, RecipeError
-from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.generator import Comae, ComaeSettings
+from listenwell.papers.comae.inputs import collate
 from listenwell.papers.comae.model import Words, token_losses
 from listenwell.papers.comae.training import ComaeTask, factor_metrics
 from listenwell.recipe import read_recipe
