@@ -65,13 +65,9 @@ def classify(
     marked: Collection[int] = (),
     advance: Callable[[int], None] | None = None,
 ) -> ClassifierOutput:
-    """Run a classifier over every input.
+    """Run a classifier over every input; `marked` are those whose words are to be marked.
 
-    Args:
-        classifier: in eval mode, on any device.
-        inputs: texts as tokens.
-        marked: indices of the inputs whose words are to be marked.
-        advance: is called with the number of inputs of each finished batch.
+    `advance` is called with the number of inputs of each finished batch.
     """
     if marked and not classifier.config.marked:
         raise no_marks()

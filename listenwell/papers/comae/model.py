@@ -44,8 +44,6 @@ class Factor(nn.Module):  # type: ignore[misc]
     Mechanisms have three slots of two choices each, act and expressed emotion one slot.
 
     Args:
-        name: which factor.
-        width: of the causal model.
         inputs: how many vectors the prediction is made from: the context's, and those of earlier factors.
         lr_multiplier: see `ComaeConfig`.
     """

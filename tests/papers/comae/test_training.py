@@ -110,7 +110,7 @@ def test_it_can_overfit_ten_dialogues(tiny_llama, tmp_path):
     assert found["cm_exact"] == found["da_hits_1"] == found["em_hits_1"] == 100
     comae = Comae.load(ComaeSettings(sampled=False), recipe.output)
     example = told_examples(10)[0]
-    (candidate,) = comae.generate(example.context, None, 1).candidates
+    (candidate,) = comae.generate(example.context, (), 1).candidates
     assert candidate.text == example.reply.text
     assert candidate.plan == Factors(
         mechanisms=example.reply.factors.mechanisms,
