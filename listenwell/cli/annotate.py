@@ -21,8 +21,7 @@ SourceName = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(help="The JSONL file to write, instead of standard output.")]
 Heads = Annotated[
-    list[str] | None,
-    typer.Option("--heads", "--head", help="Only these, such as emotion,act; repeatable."),
+    list[str] | None, typer.Option("--heads", "--head", help="Only these, such as emotion,act; repeatable.")
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many labels of each head to keep.")]
 Listener = Annotated[

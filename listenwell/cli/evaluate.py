@@ -72,8 +72,7 @@ Encoder = Annotated[
     Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
 ]
 FactorKind = Annotated[
-    str | None,
-    typer.Option(help="Evaluate the generator alone, under gold, predicted or no (none) factors."),
+    str | None, typer.Option(help="Evaluate the generator alone, under gold, predicted or no (none) factors.")
 ]
 FactorKinds = Annotated[
     list[str] | None, typer.Option(help="gold, predicted (the default), none or marginal; repeatable.")
@@ -159,8 +158,7 @@ def generate(
     without: Without = None,
     annotated: AnnotatedFolder = None,
     whole: Annotated[
-        bool,
-        typer.Option("--whole", help="With --factors gold: the whole listener, under these factors."),
+        bool, typer.Option("--whole", help="With --factors gold: the whole listener, under these factors.")
     ] = False,
     perplexity: Annotated[
         bool,

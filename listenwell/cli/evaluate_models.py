@@ -24,8 +24,7 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Use a sample of this siz
 Seed = Annotated[int, typer.Option(min=0, help="The seed of the sample and of the replies.")]
 Out = Annotated[Path | None, typer.Option(help="The folder for the result; otherwise under runs/evaluate.")]
 Keep = Annotated[
-    Path | None,
-    typer.Option(help="Write a copy here too, as TASK/SYSTEM.json; such as results."),
+    Path | None, typer.Option(help="Write a copy here too, as TASK/SYSTEM.json; such as results.")
 ]
 AnnotatedFolder = Annotated[
     Path | None,
@@ -38,9 +37,7 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes that share the work
 Classifiers = Annotated[
     list[Path] | None,
     typer.Option(
-        "--classifier",
-        "--ears",
-        help="A trained classifier, instead of the shipped one; repeatable.",
+        "--classifier", "--ears", help="A trained classifier, instead of the shipped one; repeatable."
     ),
 ]
 Heads = Annotated[list[str] | None, typer.Option("--head", help="Measure only this head; repeatable.")]

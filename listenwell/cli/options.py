@@ -32,8 +32,7 @@ Pool = Annotated[
     typer.Option(help="For --model retrieval, replies to select from: a file, a corpus, or CORPUS:SPLIT."),
 ]
 Candidates = Annotated[
-    int | None,
-    typer.Option(min=1, help="How many replies to generate; several are reranked."),
+    int | None, typer.Option(min=1, help="How many replies to generate; several are reranked.")
 ]
 Plans = Annotated[
     int | None, typer.Option(min=1, help="For the model planned: how many different plans to try.")

@@ -23,8 +23,7 @@ Context = Annotated[
     ),
 ]
 PoolName = Annotated[
-    str,
-    typer.Option(help="A file (a reply a line, or JSONL), a corpus, or CORPUS:SPLIT; train otherwise."),
+    str, typer.Option(help="A file (a reply a line, or JSONL), a corpus, or CORPUS:SPLIT; train otherwise.")
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many replies to show.")]
 Candidates = Annotated[

@@ -57,9 +57,7 @@ def _dialogue(dialogue: Dialogue) -> list[Text]:
         style = "cyan" if turn.speaker == dialogue.listener else "green"
         parts.append(
             Text.assemble(
-                (f"{visible(turn.speaker)}: ", style),
-                visible(turn.text),
-                (_factors(turn.factors), "yellow"),
+                (f"{visible(turn.speaker)}: ", style), visible(turn.text), (_factors(turn.factors), "yellow")
             )
         )
     if dialogue.notes:

@@ -13,13 +13,7 @@ from listenwell.dialogue import Example, Factors, Reply
 from listenwell.errors import InputError
 from listenwell.evaluation.perplexity import save_perplexity
 from listenwell.evaluation.request import EvaluationRequest, reply_seed, run_shares
-from listenwell.evaluation.systems import (
-    GOLD,
-    NONE,
-    PREDICTED,
-    FactorModel,
-    LanguageModel,
-)
+from listenwell.evaluation.systems import GOLD, NONE, PREDICTED, FactorModel, LanguageModel
 from listenwell.files import disk_errors, written_whole
 from listenwell.generators.plans import plan_of
 from listenwell.listener import Listener, Request

@@ -174,10 +174,7 @@ def load_annotator(*heads: str) -> "Annotator":
 
 
 def annotate_replies(
-    contexts: Sequence[Dialogue],
-    replies: Sequence[str],
-    annotator: "Annotator",
-    normalize: bool = False,
+    contexts: Sequence[Dialogue], replies: Sequence[str], annotator: "Annotator", normalize: bool = False
 ) -> list[Factors]:
     """The factors of each reply, given the turn it answers; labels that the context has are not used.
 

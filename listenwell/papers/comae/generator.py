@@ -118,9 +118,7 @@ class Comae(Generator, Plan):
         return self.generate_batch([(dialogue, plans, seed)], on_text)[0]
 
     def generate_batch(
-        self,
-        requests: Sequence[GenerateRequest],
-        on_text: OnText | None = None,
+        self, requests: Sequence[GenerateRequest], on_text: OnText | None = None
     ) -> list[GeneratorOutput]:
         """The same for many dialogues in one batch: dialogue, plans and seed of each."""
         contexts, state = self._read([dialogue for dialogue, _, _ in requests])
