@@ -22,9 +22,8 @@ import numpy as np
 from listenwell.annotators.annotator import SHIPPED as CLASSIFIER
 from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import CONTEXT, GIVEN_FROM, HEADS, REPLY, UTTERANCE
-from listenwell.annotators.inference import ClassifierBackend, classify
+from listenwell.annotators.inference import ClassifierBackend, classify, load_onnx_classifier
 from listenwell.annotators.model import load_classifier
-from listenwell.annotators.onnx_classifier import load_onnx_classifier
 from listenwell.annotators.views import View, context_view, encode_views
 from listenwell.corpora import CORPORA
 from listenwell.dialogue import Dialogue

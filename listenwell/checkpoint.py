@@ -51,11 +51,7 @@ def writing(folder: Path, kind: str) -> Iterator[Path]:
     with folder_written_whole(folder) as aside:
         yield aside
         names = sorted(str(path.relative_to(aside)) for path in aside.rglob("*") if path.is_file())
-        manifest = {
-            "format": FORMAT,
-            "kind": kind,
-            "sha256": {name: sha256(aside / name) for name in names},
-        }
+        manifest = {"format": FORMAT, "kind": kind, "sha256": {name: sha256(aside / name) for name in names}}
         (aside / MANIFEST).write_text(dumps(manifest) + "\n", encoding="utf-8")
 
 

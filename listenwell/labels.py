@@ -109,8 +109,7 @@ GROUP_OF_EMOTION: Mapping[str, str] = MappingProxyType(
 """32 emotions to 16 groups."""
 
 INTENTS = LabelSet.of(
-    "intent",
-    "agreeing acknowledging encouraging consoling sympathizing suggesting questioning wishing",
+    "intent", "agreeing acknowledging encouraging consoling sympathizing suggesting questioning wishing"
 )
 """The 8 empathetic response intents (Welivita & Pu 2020)."""
 

@@ -78,7 +78,7 @@ def load_guard(country: str | None) -> Guard:
 def load_annotator(off: frozenset[str]) -> "Annotator | None":
     """One annotator for the emotion and for the reranking features."""
     from listenwell.annotators.annotator import Annotator
-    from listenwell.annotators.replies import REPLY_HEADS
+    from listenwell.annotators.heads import REPLY_HEADS
 
     heads = (() if "understand" in off else ("emotion",)) + (() if off.issuperset(ANNOTATED) else REPLY_HEADS)
     return Annotator.load(heads=heads) if heads else None

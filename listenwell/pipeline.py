@@ -4,8 +4,9 @@ Each stage is a Protocol. A class that inherits from it gets the batch methods, 
 turn; a class that can do better overrides them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from listenwell.dialogue import CAREFUL, INSTRUCTION, Candidate, Dialogue, Factors, Notes, Scored
@@ -70,6 +71,10 @@ class Generate(Protocol):
     """Generates the text of replies."""
 
     name: str
+    config: Any = None
+    """Its settings, a dataclass; None where it has none."""
+    runtime: Any = None
+    """The engine that runs its model, where it has one."""
 
     def generate(
         self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
@@ -88,6 +93,19 @@ class Generate(Protocol):
         """More candidates, generated in another way, where the best ones miss their target; or none."""
         return [GeneratorOutput(()) for _ in requests]
 
+    def use_gpu(self) -> None:
+        """Move the weights to a GPU, where there is one and the engine can use it."""
+        if self.runtime is not None:
+            self.runtime.use_gpu()
+
+    def conditions(self) -> dict[str, str]:
+        """Settings in words, for result files; they replace those of `config` with the same names."""
+        return {}
+
+    def files(self) -> Iterable[Path]:
+        """The files of its checkpoint, for their hash; none where it has no checkpoint."""
+        return ()
+
 
 class Rerank(Protocol):
     """Orders the candidates."""
@@ -100,6 +118,10 @@ class Rerank(Protocol):
     def misses_target(self, ranked: Sequence[Candidate], target: Factors | None) -> bool:
         """Whether the first candidate does not do what the caller asked for, so that a retry is worth it."""
         return False
+
+    def conditions(self) -> dict[str, str]:
+        """Every setting that can change an order, in words, for result files."""
+        return {"reranker": type(self).__name__}
 
 
 @dataclass(frozen=True)

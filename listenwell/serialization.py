@@ -276,12 +276,7 @@ def _kind(value: Json) -> str:
 def _wanted(hint: Any) -> str:  # noqa: ANN401
     if get_origin(hint) in (tuple, Mapping, dict):
         return "an object" if _is_object(hint) or get_origin(hint) is dict else "a list"
-    return {
-        str: "text",
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-    }.get(hint, str(hint))
+    return {str: "text", int: "a whole number", float: "a number", bool: "true or false"}.get(hint, str(hint))
 
 
 def strings(what: str, values: Iterable[str]) -> tuple[str, ...]:

@@ -25,8 +25,7 @@ from listenwell.annotators.heads import (
     UTTERANCE,
     Head,
 )
-from listenwell.annotators.inference import ClassifierBackend, classify
-from listenwell.annotators.onnx_classifier import load_onnx_classifier
+from listenwell.annotators.inference import ClassifierBackend, classify, load_onnx_classifier
 from listenwell.annotators.rationales import shown_parts
 from listenwell.annotators.turn_factors import with_factors
 from listenwell.annotators.views import View, context_view, encode_views
@@ -34,7 +33,15 @@ from listenwell.checkpoint import MANIFEST, find_checkpoint, open_checkpoint
 from listenwell.dialogue import SPEAKER, Dialogue, Reading, Scored, Turn
 from listenwell.errors import CheckpointError, InputError, unknown_name
 from listenwell.files import hash_files
-from listenwell.labels import EMOTION_GROUPS, EMOTIONS, GROUP_OF_EMOTION, LEVELS, current_factor
+from listenwell.labels import (
+    ACTS,
+    EMOTION_GROUPS,
+    EMOTIONS,
+    EXPRESSED_EMOTIONS,
+    GROUP_OF_EMOTION,
+    LEVELS,
+    current_factor,
+)
 from listenwell.runtime.engines import AUTO, ONNX, TORCH, choose_engine
 from listenwell.runtime.onnx.checkpoint_encoder import base_folder, runs_on_onnx
 from listenwell.runtime.text import Vocabulary
@@ -155,10 +162,22 @@ class Annotator:
                 ]
                 yield with_factors(replace(dialogue, turns=tuple(turns)))
 
-    def last_readings(self, dialogues: Sequence[Dialogue], top: int) -> list[tuple[Reading, ...]]:
-        """Readings of every head for the last turn of each dialogue, without rationales and factors."""
-        readings = self._readings(dialogues, top, last=True, rationales=False)
-        return [tuple(turns[-1]) for turns in readings]
+    def read_replies(self, dialogue: Dialogue, replies: Sequence[str]) -> list[tuple[Reading, ...]]:
+        """The readings of every head for each of several replies to one dialogue; all labels are kept.
+
+        Mechanisms depend on the turn it answers, act and expressed emotion on the reply alone; equal texts
+        are encoded once. There are no rationales and factors: candidates are compared by probability.
+        """
+        answered = next(
+            (turn for turn in reversed(dialogue.turns) if turn.speaker != dialogue.listener), None
+        )
+        before = (Turn(answered.speaker, answered.text),) if answered else ()
+        dialogues = [
+            Dialogue((*before, Turn(dialogue.listener, reply)), listener=dialogue.listener)
+            for reply in replies
+        ]
+        top = max(len(ACTS), len(EXPRESSED_EMOTIONS))
+        return [tuple(turns[-1]) for turns in self._readings(dialogues, top, last=True, rationales=False)]
 
     def understand(self, dialogue: Dialogue) -> tuple[Scored, ...]:
         """The speaker's emotion, the most likely first; the listener's stage *understand*."""

@@ -59,6 +59,9 @@ HEADS: Mapping[str, Head] = MappingProxyType(
 )
 """By name. `emotion` and `response` are read from the dialogue up to a turn, as is the user's situation."""
 
+REPLY_HEADS = ("act", "expressed_emotion", *MECHANISMS)
+"""The heads that describe a reply."""
+
 RISK_HEADS = ("risk_level", "risk_kind")
 """The heads of the crisis classifier (`safety.classifier`), which has an encoder of its own."""
 

@@ -1,22 +1,30 @@
 """Running a classifier over many texts: batches of similar length, every text encoded once for all heads.
 
-Arrays go in and come out: the engine is the classifier's own affair. Imports no torch.
+Arrays go in and come out: the engine is the classifier's own affair. The one on onnxruntime is here, with
+encoder, pooling and heads in one graph. Imports no torch.
 """
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from listenwell.annotators.config import no_marks
+from listenwell.annotators.config import KIND, ClassifierConfig, no_marks
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.views import Input
-from listenwell.runtime.batches import TokenBatch, like_lengths
+from listenwell.checkpoint import open_checkpoint
+from listenwell.runtime.onnx.checkpoint_encoder import base_folder, open_encoder
+from listenwell.runtime.text import CPU_TOKENS, TokenBatch, Vocabulary, like_lengths
+from listenwell.serialization import build
 
 if TYPE_CHECKING:
     from listenwell.annotators.model import MultiTaskClassifier
-    from listenwell.annotators.onnx_classifier import OnnxClassifier
+    from listenwell.runtime.onnx.encoder import OnnxEncoder
+
+WORDS = "words"
+"""The graph's output that marks words."""
 
 ClassifierBackend = Union["MultiTaskClassifier", "OnnxClassifier"]
 """A classifier on torch or on onnxruntime; `predict` runs a batch with one text per row."""
@@ -57,13 +65,9 @@ def classify(
     marked: Collection[int] = (),
     advance: Callable[[int], None] | None = None,
 ) -> ClassifierOutput:
-    """Run a classifier over every input.
+    """Run a classifier over every input; `marked` are those whose words are to be marked.
 
-    Args:
-        classifier: in eval mode, on any device.
-        inputs: texts as tokens.
-        marked: indices of the inputs whose words are to be marked.
-        advance: is called with the number of inputs of each finished batch.
+    `advance` is called with the number of inputs of each finished batch.
     """
     if marked and not classifier.config.marked:
         raise no_marks()
@@ -88,3 +92,48 @@ def classify(
         if advance:
             advance(len(indices))
     return ClassifierOutput(pooled, logits, words)
+
+
+class OnnxClassifier:
+    """The same scores as `model.MultiTaskClassifier`, with the heads in the graph. Threads may share it."""
+
+    tokens_at_once = CPU_TOKENS
+
+    def __init__(self, encoder: "OnnxEncoder", config: ClassifierConfig) -> None:
+        self.config, self._encoder = config, encoder
+        self.width = encoder.width
+
+    def predict(self, batch: TokenBatch, mark_words: bool) -> BatchOutput:
+        """See `ClassifierBackend`."""
+        from listenwell.runtime.onnx.heads import POOLED
+
+        outputs = [POOLED, *self.config.heads, *([WORDS] if mark_words else [])]
+        pooled, *scores = self._encoder.run(batch, outputs)
+        words = scores.pop() if mark_words else None
+        return BatchOutput(pooled, dict(zip(self.config.heads, scores, strict=True)), words)
+
+
+def load_onnx_classifier(
+    folder: Path, weights: Path | None = None, precision: str = "int8"
+) -> tuple[OnnxClassifier, Vocabulary]:
+    """Load a classifier that `model.save_classifier` wrote; "fp32" gives the same numbers as torch."""
+    from listenwell.runtime.onnx.heads import PooledHeads
+
+    saved = open_checkpoint(folder, KIND)
+    config = build(ClassifierConfig, saved.config())
+    encoder = open_encoder(saved, base_folder(config.base, weights), ("encoder.",))
+    config.check_room(encoder.positions)
+    sizes = {f"heads.{name}": len(HEADS[name].labels) for name in config.heads}
+    if config.marked:
+        sizes[WORDS] = len(config.marked)
+    shapes: dict[str, tuple[int, ...]] = {
+        f"{name}.weight": (size, encoder.width) for name, size in sizes.items()
+    }
+    encoder.check_shapes(shapes | {f"{name}.bias": (size,) for name, size in sizes.items()})
+    heads = PooledHeads(
+        config.pooling,
+        {name: encoder.linear(f"heads.{name}") for name in config.heads},
+        {WORDS: encoder.linear(WORDS)} if config.marked else {},
+    )
+    loaded = encoder.load(precision, heads)
+    return OnnxClassifier(loaded, config), loaded.vocabulary

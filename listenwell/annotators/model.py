@@ -15,9 +15,8 @@ from listenwell import checkpoint
 from listenwell.annotators.config import KIND, ClassifierConfig, no_marks
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import BatchOutput
-from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, TokenBatch
 from listenwell.runtime.encoder import load_encoder, load_weights, save_weights
-from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.text import CPU_TOKENS, GPU_TOKENS, TokenBatch, Vocabulary
 from listenwell.serialization import build, dumps
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from listenwell.cli.options import AnySplit, CorpusPath, EncoderWeights
 from listenwell.cli.terminal import visible
 
 if TYPE_CHECKING:
@@ -18,35 +19,28 @@ if TYPE_CHECKING:
 SourceName = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A file, a corpus's name, or - for standard input.")
 ]
-Split = Annotated[str | None, typer.Option(help="One split of a corpus; otherwise every one that is there.")]
-Where = Annotated[
-    Path | None,
-    typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
-]
 Out = Annotated[Path | None, typer.Option(help="The JSONL file to write, instead of standard output.")]
 Heads = Annotated[
-    list[str] | None,
-    typer.Option("--heads", "--head", help="Only these, such as emotion,act; repeatable."),
+    list[str] | None, typer.Option("--heads", "--head", help="Only these, such as emotion,act; repeatable.")
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many labels of each head to keep.")]
 Listener = Annotated[
     str | None, typer.Option(help="Who listens, as the turns name them; otherwise as each dialogue says.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Begin anew, and replace --out in the end.")]
-Weights = Annotated[Path | None, typer.Option(help="Your own folder with the encoder's base weights.")]
 Model = Annotated[Path | None, typer.Option(help="Your own annotators' folder, instead of the shipped one.")]
 
 
 def annotate(
     source: SourceName,
-    split: Split = None,
-    path: Where = None,
+    split: AnySplit = None,
+    path: CorpusPath = None,
     out: Out = None,
     heads: Heads = None,
     top: Top = 5,
     listener: Listener = None,
     overwrite: Overwrite = False,
-    weights: Weights = None,
+    weights: EncoderWeights = None,
     model: Model = None,
 ) -> None:
     """Read emotions, intents, acts and mechanisms from every turn; writes one dialogue a line as JSONL.

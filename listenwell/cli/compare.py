@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from listenwell.cli.evaluate_models import Corpus, Split
+from listenwell.cli.options import CorpusPath
+
 Systems = Annotated[
     list[str], typer.Argument(metavar="NAME=FILE…", help="Systems and their files of replies.")
 ]
@@ -15,9 +18,9 @@ def compare(
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/side_by_side.md"),
     count: Annotated[int, typer.Option(min=1, help="How many contexts.")] = 50,
     seed: Annotated[int, typer.Option(min=0, help="The seed of the sample.")] = 0,
-    corpus: Annotated[str, typer.Option(help="The corpus of the contexts.")] = "empathetic_dialogues",
-    split: Annotated[str, typer.Option(help="Its split.")] = "test",
-    path: Annotated[Path | None, typer.Option(help="The folder of the corpus.")] = None,
+    corpus: Corpus = "empathetic_dialogues",
+    split: Split = "test",
+    path: CorpusPath = None,
 ) -> None:
     """Write a page with the replies of several systems side by side, and the human reply.
 

@@ -101,8 +101,7 @@ def read_saved(file: Path) -> bytes:
         pass
     if reader.report.skipped:
         raise InputError(
-            f"{file} holds something other than conversations.",
-            "Name another file, so that nothing is lost.",
+            f"{file} holds something other than conversations.", "Name another file, so that nothing is lost."
         )
     content = file.read_bytes()
     return content if not content or content.endswith(b"\n") else content + b"\n"

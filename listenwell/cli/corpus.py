@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.corpus_analysis import Name, Split, Where, factors, listeners
-from listenwell.cli.options import AsJson
+from listenwell.cli.corpus_analysis import Name, factors, listeners
+from listenwell.cli.options import AnySplit, AsJson, CorpusPath
 
 if TYPE_CHECKING:
     from listenwell.corpora import CorpusLoader, Item
@@ -46,8 +46,8 @@ def list_(as_json: AsJson = False) -> None:
 def show(
     name: Name,
     index: Annotated[int, typer.Option(min=0, help="Which one, from 0.")] = 0,
-    split: Split = None,
-    path: Where = None,
+    split: AnySplit = None,
+    path: CorpusPath = None,
     as_json: AsJson = False,
 ) -> None:
     """Show one dialogue or labelled text."""
@@ -66,7 +66,7 @@ def show(
 
 
 @corpus.command()
-def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson = False) -> None:
+def stats(name: Name, split: AnySplit = None, path: CorpusPath = None, as_json: AsJson = False) -> None:
     """Print what the papers print: sizes, average lengths, label distributions."""
     from listenwell.corpora import Report
     from listenwell.corpora.stats import measure
@@ -91,8 +91,8 @@ def stats(name: Name, split: Split = None, path: Where = None, as_json: AsJson =
 def convert(
     name: Name,
     to: Annotated[Path, typer.Option(help="The JSONL file to write; - writes to standard output.")],
-    split: Split = None,
-    path: Where = None,
+    split: AnySplit = None,
+    path: CorpusPath = None,
 ) -> None:
     """Write a corpus as listenwell's own JSONL, whole or not at all."""
     from listenwell.files import written_whole

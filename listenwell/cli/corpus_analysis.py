@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from listenwell.cli.options import AsJson
+from listenwell.cli.options import AnySplit, AsJson, CorpusPath
 from listenwell.cli.terminal import visible
 
 if TYPE_CHECKING:
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from listenwell.papers.corpus_analysis.listeners import Comparison
 
 Name = Annotated[str, typer.Argument(help="A corpus; `listenwell corpus list` shows them.")]
-Split = Annotated[str | None, typer.Option(help="One split; otherwise every one that is there.")]
-Where = Annotated[
-    Path | None,
-    typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
-]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only so many dialogues, drawn with the seed.")]
 Out = Annotated[Path | None, typer.Option(help="The folder for tables and figures; otherwise under runs/.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the sample, the intervals and the random sets.")]
@@ -36,8 +31,8 @@ _SPLITS = 8  # names of splits in a heading; notes can hold anything
 
 def factors(
     name: Name,
-    split: Split = None,
-    path: Where = None,
+    split: AnySplit = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     out: Out = None,
     seed: Seed = 0,
@@ -77,8 +72,8 @@ def factors(
 
 def listeners(
     name: Name,
-    split: Split = None,
-    path: Where = None,
+    split: AnySplit = None,
+    path: CorpusPath = None,
     out: Out = None,
     runs: Runs = 5,
     least: Least = 5,
@@ -253,7 +248,7 @@ def _about(task: str, name: str, loader: "CorpusLoader", splits: tuple[str, ...]
 
 def _finish(folder: Path, result: dict[str, Any], grids: list[Any], lines: list[str], as_json: bool) -> None:
     """Write TASK.json, print the tables or the JSON, and say on standard error what else there is."""
-    from listenwell.cli.result_tables import grid_table
+    from listenwell.cli.tables import grid_table
     from listenwell.files import written_whole
     from listenwell.serialization import dumps, indented
 

@@ -16,13 +16,12 @@ from listenwell.cli.evaluate_models import (
     Seed,
     Split,
     Table,
-    Where,
     Workers,
     annotators,
     rankers,
     result_folder,
 )
-from listenwell.cli.options import AsJson, Recipe, Weights, Without
+from listenwell.cli.options import AsJson, CorpusPath, Recipe, Weights, Without
 from listenwell.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,8 +72,7 @@ Encoder = Annotated[
     Path | None, typer.Option(help="Your own sentence encoder's folder, instead of all-MiniLM-L6-v2.")
 ]
 FactorKind = Annotated[
-    str | None,
-    typer.Option(help="Evaluate the generator alone, under gold, predicted or no (none) factors."),
+    str | None, typer.Option(help="Evaluate the generator alone, under gold, predicted or no (none) factors.")
 ]
 FactorKinds = Annotated[
     list[str] | None, typer.Option(help="gold, predicted (the default), none or marginal; repeatable.")
@@ -90,7 +88,7 @@ def replies(
     source: Source,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     out: Out = None,
@@ -150,7 +148,7 @@ def generate(
     out: Annotated[Path, typer.Option(help="The folder for replies.jsonl; one run continues in one folder.")],
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     system: Row = None,
@@ -160,8 +158,7 @@ def generate(
     without: Without = None,
     annotated: AnnotatedFolder = None,
     whole: Annotated[
-        bool,
-        typer.Option("--whole", help="With --factors gold: the whole listener, under these factors."),
+        bool, typer.Option("--whole", help="With --factors gold: the whole listener, under these factors.")
     ] = False,
     perplexity: Annotated[
         bool,
@@ -190,7 +187,7 @@ def perplexity(
     factors: FactorKinds = None,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     out: Out = None,
@@ -222,7 +219,7 @@ def plans(
     against: Against = None,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Limit = None,
     seed: Seed = 0,
     out: Out = None,
@@ -241,7 +238,7 @@ def plans(
     compared with --against. Of a run's replies.jsonl, the share of replies that carry out their plan is
     measured (CoMAE's Table 5).
     """
-    from listenwell.annotators.replies import REPLY_HEADS
+    from listenwell.annotators.heads import REPLY_HEADS
     from listenwell.corpora import CORPORA
     from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation import score
@@ -306,7 +303,7 @@ def _is_file(source: str) -> bool:
 
 def _write(result: "Result", folder: Path, keep: Path | None, as_json: bool, several: bool = False) -> None:
     """Write result.json (TASK/SYSTEM.json where `several` share a folder), and a copy; print the result."""
-    from listenwell.cli.result_tables import show_result
+    from listenwell.cli.tables import show_result
     from listenwell.results.store import file_name, write_result
 
     file = folder / (file_name(result) if several else "result.json")

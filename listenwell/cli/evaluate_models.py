@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from listenwell.cli.options import AsJson
+from listenwell.cli.options import AsJson, CorpusPath
 from listenwell.cli.terminal import visible
 from listenwell.files import slug
 
@@ -24,12 +24,7 @@ Limit = Annotated[int | None, typer.Option(min=1, help="Use a sample of this siz
 Seed = Annotated[int, typer.Option(min=0, help="The seed of the sample and of the replies.")]
 Out = Annotated[Path | None, typer.Option(help="The folder for the result; otherwise under runs/evaluate.")]
 Keep = Annotated[
-    Path | None,
-    typer.Option(help="Write a copy here too, as TASK/SYSTEM.json; such as results."),
-]
-Where = Annotated[
-    Path | None,
-    typer.Option("--path", help="The folder of the corpus; otherwise searched under LISTENWELL_DATA."),
+    Path | None, typer.Option(help="Write a copy here too, as TASK/SYSTEM.json; such as results.")
 ]
 AnnotatedFolder = Annotated[
     Path | None,
@@ -42,9 +37,7 @@ Workers = Annotated[int, typer.Option(min=1, help="Processes that share the work
 Classifiers = Annotated[
     list[Path] | None,
     typer.Option(
-        "--classifier",
-        "--ears",
-        help="A trained classifier, instead of the shipped one; repeatable.",
+        "--classifier", "--ears", help="A trained classifier, instead of the shipped one; repeatable."
     ),
 ]
 Heads = Annotated[list[str] | None, typer.Option("--head", help="Measure only this head; repeatable.")]
@@ -79,7 +72,7 @@ def annotators(
 ) -> None:
     """Measure every head of the annotators on its own corpus. Several --classifier are seeds of a recipe."""
     from listenwell.annotators.annotator import SHIPPED, find_classifiers
-    from listenwell.cli.result_tables import grid_table
+    from listenwell.cli.tables import grid_table
     from listenwell.corpora.sampling import Sampling
     from listenwell.evaluation.report.tables import figure_grids
     from listenwell.evaluation.understanding import Scope, evaluate_classifiers
@@ -103,7 +96,7 @@ def rankers(
     ranker: Rankers = None,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Where = None,
+    path: CorpusPath = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Measure only so many pools of 100.")] = None,
     out: Out = None,
     keep: Keep = None,
@@ -111,7 +104,7 @@ def rankers(
     as_json: AsJson = False,
 ) -> None:
     """Measure how well rankers find the true reply among 100; several --ranker are seeds of one recipe."""
-    from listenwell.cli.result_tables import show_result
+    from listenwell.cli.tables import show_result
     from listenwell.evaluation.ranking import evaluate_rankers
     from listenwell.rankers.ranker import Ranker
     from listenwell.rankers.scoring import Pools

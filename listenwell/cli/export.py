@@ -1,17 +1,9 @@
 """`listenwell export`: a trained generator as an ordinary model for other engines."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
-
-
-class Form(StrEnum):
-    """The output format."""
-
-    hf = "hf"
-    gguf = "gguf"
 
 
 def export(
@@ -19,7 +11,8 @@ def export(
         Path, typer.Argument(metavar="TARGET", help="The folder (hf) or file (gguf) to write.")
     ],
     to: Annotated[
-        Form, typer.Option(help="hf: a Hugging Face folder; gguf: a file for llama.cpp and Ollama.")
+        Literal["hf", "gguf"],
+        typer.Option(help="hf: a Hugging Face folder; gguf: a file for llama.cpp and Ollama."),
     ],
     weights: Annotated[
         Path | None, typer.Option(help="A run or one of its checkpoints (default: the shipped generator).")
@@ -46,7 +39,7 @@ def export(
             f"{saved.folder} holds a {saved.kind!r}, no generator.", "Name the folder of a generator."
         )
     model = merged(saved)
-    if to is Form.hf:
+    if to == "hf":
         write_hugging_face(model, target)
     else:
         write_gguf(model, target, f"listenwell {saved.kind}")

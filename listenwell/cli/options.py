@@ -32,8 +32,7 @@ Pool = Annotated[
     typer.Option(help="For --model retrieval, replies to select from: a file, a corpus, or CORPUS:SPLIT."),
 ]
 Candidates = Annotated[
-    int | None,
-    typer.Option(min=1, help="How many replies to generate; several are reranked."),
+    int | None, typer.Option(min=1, help="How many replies to generate; several are reranked.")
 ]
 Plans = Annotated[
     int | None, typer.Option(min=1, help="For the model planned: how many different plans to try.")
@@ -72,6 +71,19 @@ PersonaLines = Annotated[
 OldMechanisms = Annotated[list[str] | None, typer.Option("--mechanism", hidden=True)]
 OldPersonaLines = Annotated[list[str] | None, typer.Option("--persona-line", hidden=True)]
 """Names of earlier versions, still accepted."""
+CorpusPath = Annotated[
+    Path | None,
+    typer.Option("--path", help="The corpus's folder or file; otherwise looked for under LISTENWELL_DATA."),
+]
+AnySplit = Annotated[
+    str | None, typer.Option(help="One split of a corpus; otherwise every one that is there.")
+]
+EncoderWeights = Annotated[
+    Path | None, typer.Option("--weights", help="Your own folder with the encoder's base weights.")
+]
+Rehearsal = Annotated[
+    int | None, typer.Option(min=1, help="Only so many dialogues of each split, for a rehearsal.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from listenwell.cli.options import CorpusPath
+
 if TYPE_CHECKING:
     from listenwell.results.store import Result
 
@@ -39,7 +41,7 @@ def sheets(
     seed: Seed = 0,
     corpus: Corpus = "empathetic_dialogues",
     split: Split = "test",
-    path: Annotated[Path | None, typer.Option(help="The corpus's folder.")] = None,
+    path: CorpusPath = None,
 ) -> None:
     """Write blind sheets for raters: replies of several systems to the same contexts, in random order.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from listenwell.cli.options import AsJson, OldPersonaLines, PersonaLines
+from listenwell.cli.options import AsJson, EncoderWeights, OldPersonaLines, PersonaLines
 from listenwell.cli.terminal import one_line, visible
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ Context = Annotated[
     ),
 ]
 PoolName = Annotated[
-    str,
-    typer.Option(help="A file (a reply a line, or JSONL), a corpus, or CORPUS:SPLIT; train otherwise."),
+    str, typer.Option(help="A file (a reply a line, or JSONL), a corpus, or CORPUS:SPLIT; train otherwise.")
 ]
 Top = Annotated[int, typer.Option(min=1, help="How many replies to show.")]
 Candidates = Annotated[
@@ -34,7 +33,6 @@ Longest = Annotated[int, typer.Option(min=1, help="Characters of the longest rep
 RankerFolder = Annotated[
     Path | None, typer.Option("--ranker", help="Your own ranker's folder, instead of the shipped one.")
 ]
-Weights = Annotated[Path | None, typer.Option(help="Your own folder with the encoder's base weights.")]
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN…", help="Training runs or checkpoints.")]
 ScoresFolder = Annotated[Path, typer.Option("--out", help="The folder for the scores.")]
@@ -52,7 +50,7 @@ def rank(
     candidates: Candidates = 100,
     longest: Longest = 1000,
     ranker: RankerFolder = None,
-    weights: Weights = None,
+    weights: EncoderWeights = None,
     as_json: AsJson = False,
     persona_line: OldPersonaLines = None,
 ) -> None:

@@ -29,7 +29,7 @@ def results(
 
     With --figures, also draw the pictures in docs/figures.
     """
-    from listenwell.cli.result_tables import grid_table
+    from listenwell.cli.tables import grid_table
     from listenwell.evaluation.report.figures import draw
     from listenwell.evaluation.report.page import page_problems, write_pages
     from listenwell.evaluation.report.tables import headline_grid

@@ -173,7 +173,7 @@ def _remote(
 
     def load(name: str) -> "Listener":
         from listenwell.annotators.annotator import Annotator
-        from listenwell.annotators.replies import REPLY_HEADS
+        from listenwell.annotators.heads import REPLY_HEADS
         from listenwell.generators.remote import Remote, RemoteConfig
         from listenwell.listener import Listener
         from listenwell.reranking.reranker import Reranker

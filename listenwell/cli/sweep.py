@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from listenwell.cli.options import Rehearsal
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,9 +20,7 @@ def sweep(
     parallel: Annotated[int, typer.Option(min=1, help="How many runs share the machine.")] = 1,
     only: Annotated[list[str] | None, typer.Option(metavar="ROW", help="A row to run; repeatable.")] = None,
     seeds: Annotated[str | None, typer.Option(help="Only these seeds, such as 1,2.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many dialogues of each split, for a rehearsal.")
-    ] = None,
+    limit: Rehearsal = None,
     seconds: Annotated[float | None, typer.Option(min=0, help="Stop after so long.")] = None,
     root: Annotated[Path, typer.Option(help="Where the runs' folders are.")] = Path("runs"),
     aggregate_only: Annotated[

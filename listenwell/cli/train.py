@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from listenwell.cli.options import Rehearsal
+
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="A YAML file; see recipes/.")],
@@ -18,9 +20,7 @@ def train(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The corpus's folder, instead of the recipe's.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The seed, instead of the recipe's.")] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many dialogues of each split, for a rehearsal.")
-    ] = None,
+    limit: Rehearsal = None,
 ) -> None:
     """Train a model by a recipe. Stopped at any moment, the same command goes on from the last save.
 

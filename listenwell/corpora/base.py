@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from listenwell.corpora.download import Download
 from listenwell.dialogue import Dialogue, Example, LabelledText
 from listenwell.errors import CorpusError, unknown_name
 from listenwell.files import data_folder
+from listenwell.serialization import Json
 
 Item = Dialogue | LabelledText
 
@@ -132,6 +134,17 @@ def text_lines(file: Path, report: Report) -> Iterator[tuple[int, str]]:
                 yield number, raw.decode("utf-8").rstrip("\r\n")
             except UnicodeDecodeError:
                 report.skip("not UTF-8", f"{file.name}:{number}")
+
+
+def json_lines(file: Path, report: Report) -> Iterator[tuple[str, Json]]:
+    """The value of each line that is not blank, with its file:line; lines that are no JSON are counted."""
+    for number, line in text_lines(file, report):
+        where = f"{file.name}:{number}"
+        try:
+            if line.strip():
+                yield where, json.loads(line)
+        except (ValueError, RecursionError):
+            report.skip("not JSON", where)
 
 
 def csv_rows(file: Path, columns: tuple[str, ...], report: Report) -> Iterator[tuple[str, dict[str, str]]]:

@@ -1,10 +1,9 @@
 """listenwell's own JSONL: one `Dialogue` (or `LabelledText`) a line, as `corpus convert` writes them."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from listenwell.corpora.base import CorpusLoader, Item, text_lines
+from listenwell.corpora.base import CorpusLoader, Item, json_lines
 from listenwell.dialogue import Dialogue, LabelledText
 from listenwell.errors import ListenwellError
 
@@ -26,14 +25,9 @@ class OwnJsonl(CorpusLoader):
     def read(self, split: str) -> Iterator[Item]:
         """Each line that holds one; broken lines are skipped and counted."""
         (file,) = self.check(split)
-        for number, line in text_lines(file, self.report):
-            if not line.strip():
-                continue
+        for where, data in json_lines(file, self.report):
+            is_text = isinstance(data, dict) and "labels" in data
             try:
-                data = json.loads(line)
-                is_text = isinstance(data, dict) and "labels" in data
                 yield (LabelledText if is_text else Dialogue).from_dict(data)
-            except (ValueError, RecursionError):
-                self.report.skip("not JSON", f"{file.name}:{number}")
             except ListenwellError as error:
-                self.report.skip(str(error), f"{file.name}:{number}")
+                self.report.skip(str(error), where)

@@ -4,12 +4,11 @@ Read in either form: the records of the Hugging Face data set, as JSONL or Parqu
 files with persona.txt beside them.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from listenwell.corpora.base import CorpusLoader, Report, text_lines
+from listenwell.corpora.base import CorpusLoader, Report, json_lines, text_lines
 from listenwell.corpora.download import Download
 from listenwell.dialogue import Dialogue, Example, Persona, Turn
 from listenwell.errors import CorpusError, ListenwellError, MissingExtraError
@@ -105,17 +104,7 @@ def _dialogue(record: Record, identity: str) -> Dialogue:
 def _records(file: Path, report: Report) -> Iterator[tuple[str, Record]]:
     if file.suffix == ".parquet":
         return _parquet_records(file)
-    return _jsonl_records(file, report) if file.suffix == ".jsonl" else _released_records(file, report)
-
-
-def _jsonl_records(file: Path, report: Report) -> Iterator[tuple[str, Record]]:
-    for number, line in text_lines(file, report):
-        if not line.strip():
-            continue
-        try:
-            yield f"{file.name}:{number}", json.loads(line)
-        except (ValueError, RecursionError):
-            report.skip("not JSON", f"{file.name}:{number}")
+    return json_lines(file, report) if file.suffix == ".jsonl" else _released_records(file, report)
 
 
 def _parquet_records(file: Path) -> Iterator[tuple[str, Record]]:

@@ -13,14 +13,7 @@ from listenwell.dialogue import Example, Factors, Reply
 from listenwell.errors import InputError
 from listenwell.evaluation.perplexity import save_perplexity
 from listenwell.evaluation.request import EvaluationRequest, reply_seed, run_shares
-from listenwell.evaluation.systems import (
-    GOLD,
-    NONE,
-    PREDICTED,
-    BatchGenerator,
-    FactorModel,
-    LanguageModel,
-)
+from listenwell.evaluation.systems import GOLD, NONE, PREDICTED, FactorModel, LanguageModel
 from listenwell.files import disk_errors, written_whole
 from listenwell.generators.plans import plan_of
 from listenwell.listener import Listener, Request
@@ -73,7 +66,7 @@ def _generate_share(request: EvaluationRequest, listener: Listener | None = None
         answer = listener_answer(listener, plan_of if request.factors == GOLD else None)
     else:
         answer = generator_answer(listener, request.factors)
-    seed, size = request.split.sampling.seed, request.system.batch_size(listener)
+    seed, size = request.split.sampling.seed, request.system.batch_size()
     write_replies(answer, request.examples, seed, _share_file(request), size)
 
 
@@ -124,11 +117,7 @@ def generator_answer(listener: Listener, factors: str) -> Answer:
             (example.context, tuple(filter(None, [plan_of(example)])), seed)
             for example, seed in zip(examples, seeds, strict=True)
         ]
-        if isinstance(generator, BatchGenerator):
-            outputs = generator.generate_batch(requests)
-        else:
-            outputs = [generator.generate(*request) for request in requests]
-        first = [output.candidates[0] for output in outputs]
+        first = [output.candidates[0] for output in generator.generate_batch(requests)]
         return [
             Reply(candidate.text, generator.name, seed, plan=candidate.plan)
             for candidate, seed in zip(first, seeds, strict=True)

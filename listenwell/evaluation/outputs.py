@@ -95,10 +95,7 @@ def load_outputs(
         hash_files([file]),
         OWN,
         "–",
-        {
-            "replies": "a file with its own references",
-            "sample": sampling.describe(len(lines), len(sample)),
-        },
+        {"replies": "a file with its own references", "sample": sampling.describe(len(lines), len(sample))},
     )
 
 

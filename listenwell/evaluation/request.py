@@ -22,7 +22,6 @@ from listenwell.evaluation.systems import (
     GOLD,
     LISTENER_PLANS,
     PREDICTED,
-    BatchGenerator,
     System,
     listener_conditions,
     model_files,
@@ -126,9 +125,8 @@ class EvaluationRequest:
             conditions["factors"] = FACTOR_NOTES[factors]
         if generates:
             conditions["seeds"] = "one a reply: numpy SeedSequence([seed of the run, index in the corpus])"
-            if isinstance(listener.generate, BatchGenerator):
-                size = system.batch_size(listener)
-                conditions["batches"] = f"up to {size} dialogues; other sizes may round differently"
+            size = system.batch_size()
+            conditions["batches"] = f"up to {size} dialogues; other sizes may round differently"
         count = len(self.examples)
         return {
             "system": row_name(self.name or listener.generate.name, factors, system.without),

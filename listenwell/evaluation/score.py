@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from listenwell import metrics
-from listenwell.annotators.replies import REPLY_HEADS
+from listenwell.annotators.heads import REPLY_HEADS
 from listenwell.dialogue import LISTENER, SPEAKER, Dialogue, Factors, Turn
 from listenwell.errors import InputError
 from listenwell.evaluation.embedder import Embedder
@@ -174,10 +174,7 @@ def load_annotator(*heads: str) -> "Annotator":
 
 
 def annotate_replies(
-    contexts: Sequence[Dialogue],
-    replies: Sequence[str],
-    annotator: "Annotator",
-    normalize: bool = False,
+    contexts: Sequence[Dialogue], replies: Sequence[str], annotator: "Annotator", normalize: bool = False
 ) -> list[Factors]:
     """The factors of each reply, given the turn it answers; labels that the context has are not used.
 

@@ -1,7 +1,7 @@
 """Systems under evaluation: a generator alone or a whole listener, and every setting of it in words."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,7 +12,7 @@ from listenwell.errors import InputError
 from listenwell.generators import GENERATORS
 from listenwell.listener import Listener
 from listenwell.metrics import Perplexity
-from listenwell.pipeline import GeneratorOutput
+from listenwell.pipeline import Generate
 from listenwell.recipe import read_recipe
 from listenwell.runtime.engines import TORCH, is_installed
 from listenwell.runtime.model_files import model_files as base_files
@@ -42,64 +42,10 @@ STAGES = ("understand", "plan", "rerank", "guard")
 
 
 @runtime_checkable
-class HasConditions(Protocol):
-    """A part of the listener that describes its own settings."""
-
-    def conditions(self) -> dict[str, str]:
-        """Every setting that can change its output, in words."""
-        ...
-
-
-@runtime_checkable
-class HasConfig(Protocol):
-    """A generator with a config dataclass."""
-
-    config: Any
-
-
-@runtime_checkable
-class HasFiles(Protocol):
-    """A generator that was loaded from a checkpoint."""
-
-    def files(self) -> Iterable[Path]:
-        """The files of the checkpoint."""
-        ...
-
-
-@runtime_checkable
 class HasKey(Protocol):
     """A model that is identified by a hash of its files and settings."""
 
     key: str
-
-
-@runtime_checkable
-class HasRuntime(Protocol):
-    """A generator that runs its model in an engine of `listenwell.runtime`."""
-
-    runtime: Any
-
-
-@runtime_checkable
-class MovesToGpu(Protocol):
-    """A generator or an engine that can use a GPU."""
-
-    def use_gpu(self) -> None:
-        """Move the weights to the GPU, if there is one."""
-        ...
-
-
-@runtime_checkable
-class BatchGenerator(Protocol):
-    """A generator that answers several dialogues in one batch."""
-
-    name: str
-
-    def generate_batch(
-        self, requests: Sequence[tuple[Dialogue, Sequence[Factors], int]]
-    ) -> list[GeneratorOutput]:
-        """Candidates for each dialogue, with its plans and its seed."""
-        ...
 
 
 @runtime_checkable
@@ -155,7 +101,9 @@ class System:
         if "engine" in fields:  # fp32: the results of a model alone are exact
             name = TORCH if _has_gpu() else config.engine.name  # onnxruntime stays on the CPU
             changes["engine"] = replace(config.engine, name=name, precision="fp32")
-        return _to_gpu(generator.load(replace(config, **changes), self.weights))
+        loaded = generator.load(replace(config, **changes), self.weights)
+        loaded.use_gpu()
+        return loaded
 
     def listener(self) -> Listener:
         """The whole listener, or a listener that consists of the generator alone."""
@@ -165,14 +113,14 @@ class System:
         listener = Listener.from_pretrained(
             self.model, recipe=self.recipe, weights=self.weights, without=self.without
         )
-        _to_gpu(listener.generate)
+        listener.generate.use_gpu()
         return listener
 
-    def batch_size(self, listener: Listener) -> int:
+    def batch_size(self) -> int:
         """Dialogues in a batch; a whole listener on a CPU gains nothing from more than one."""
         if self.whole:
             return LISTENER_BATCH if _has_gpu() else 1
-        return GENERATOR_BATCH if isinstance(listener.generate, BatchGenerator) else 1
+        return GENERATOR_BATCH
 
 
 def row_name(system: str, factors: str | None = None, without: Iterable[str] = ()) -> str:
@@ -182,9 +130,9 @@ def row_name(system: str, factors: str | None = None, without: Iterable[str] = (
     return f"{name} without {off}" if off else name
 
 
-def model_files(generator: object, weights: Path | None) -> tuple[Path, ...]:
+def model_files(generator: Generate, weights: Path | None) -> tuple[Path, ...]:
     """The files of a generator's checkpoint, or of its base model."""
-    if isinstance(generator, HasFiles) and (files := tuple(generator.files())):
+    if files := tuple(generator.files()):
         return files
     settings = _settings(generator)
     if settings.get("base") is None:
@@ -201,7 +149,7 @@ def listener_conditions(listener: Listener) -> dict[str, str]:
     """
     settings = _settings(listener.generate)
     decoding = settings.pop("decoding", None)
-    own = listener.generate.conditions() if isinstance(listener.generate, HasConditions) else {}
+    own = listener.generate.conditions()
     stages = [stage for stage in STAGES if getattr(listener, stage) is not None]
     conditions = {
         "model": listener.generate.name,
@@ -211,29 +159,20 @@ def listener_conditions(listener: Listener) -> dict[str, str]:
         "stages": ", ".join(["generate", *stages]),
         "settings": dumps({name: value for name, value in settings.items() if name not in own}),
     }
-    if isinstance(listener.generate, HasRuntime):  # which engine "auto" resolved to
+    if listener.generate.runtime is not None:  # which engine "auto" resolved to
         conditions["engine"] = type(listener.generate.runtime).__name__
     if isinstance(listener.understand, HasKey):
         conditions["emotion recognized by"] = f"our annotators, key {listener.understand.key[:12]}"
-    return conditions | _reranker_conditions(listener.rerank) | own
+    reranker = listener.rerank.conditions() if listener.rerank else {}
+    spelled_out = {
+        name if name.startswith("rerank") else f"reranker: {name}": value for name, value in reranker.items()
+    }
+    return conditions | spelled_out | own
 
 
-def _reranker_conditions(reranker: object | None) -> dict[str, str]:
-    if reranker is None:
-        return {}
-    if isinstance(reranker, HasConditions):
-        return {
-            name if name.startswith("rerank") else f"reranker: {name}": value
-            for name, value in reranker.conditions().items()
-        }
-    key = f", key {reranker.key}" if isinstance(reranker, HasKey) else ""
-    return {"reranker": f"{type(reranker).__name__}{key}"}
-
-
-def _settings(generator: object) -> dict[str, Any]:
+def _settings(generator: Generate) -> dict[str, Any]:
     """The generator's config as a mapping; empty where it has none."""
-    config = generator.config if isinstance(generator, HasConfig) else None
-    return asdict(config) if is_dataclass(config) and not isinstance(config, type) else {}
+    return {} if generator.config is None else asdict(generator.config)
 
 
 def _in_words(settings: Mapping[str, object]) -> str:
@@ -250,12 +189,3 @@ def _has_gpu() -> bool:
     import torch
 
     return bool(torch.cuda.is_available())
-
-
-def _to_gpu(generator: Any) -> Any:  # noqa: ANN401 - any generator
-    """Move the generator, or the engine it runs in, to a GPU, if there is one and it can be moved."""
-    if isinstance(generator, MovesToGpu):
-        generator.use_gpu()
-    elif isinstance(generator, HasRuntime) and isinstance(generator.runtime, MovesToGpu):
-        generator.runtime.use_gpu()
-    return generator

@@ -29,8 +29,6 @@ class Generator(Generate):
     Config: ClassVar[Any]
     """The dataclass of its settings."""
     capabilities: ClassVar[Capabilities] = Capabilities()
-    config: Any
-    name: str
     _folder: Path | None = None
     """Of its checkpoint."""
 
@@ -43,10 +41,6 @@ class Generator(Generate):
     def can_plan(cls) -> bool:
         """Whether it also fills the stage *plan*."""
         return issubclass(cls, Plan)
-
-    def conditions(self) -> dict[str, str]:
-        """Settings in words, for result files; they replace those of `config` with the same names."""
-        return {}
 
     def files(self) -> Iterator[Path]:
         """The files of its checkpoint, for their hash; none where it has no checkpoint."""

@@ -71,8 +71,6 @@ def perplexity_of(
     Args:
         nlls: for each reply the sum over its tokens, in nats; not the mean.
         token_counts: for each reply the number of those tokens, its end mark included.
-        texts: the replies.
-        tokenizer: its name.
     """
     check_pairs(nlls, texts, "replies")
     check_pairs(token_counts, texts, "replies")

@@ -23,14 +23,11 @@ class Spread(NamedTuple):
 
 
 def rank_of_truth(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """The rank of the true reply, 1 the best. Ties count against us, and so does a score that is NaN.
+    """The rank of each row's true reply, 1 the best. Ties count against us, and so does a score that is NaN.
 
     Args:
         scores: (n, c), the higher the better.
         truth: (n,), the column of the true reply in each row.
-
-    Returns:
-        (n,) integers from 1 to c.
     """
     scores, truth = np.asarray(scores), np.asarray(truth)
     if scores.ndim != 2 or truth.shape != scores.shape[:1]:
@@ -69,31 +66,24 @@ def ranking_metrics(ranks: np.ndarray) -> dict[str, float]:
     return recalls | {"MRR": mean_reciprocal_rank(ranks)}
 
 
-def pools(
-    count: int, size: int = 100, shuffled: bool = True, seed: int = 0, drop_last: bool = True
-) -> list[np.ndarray]:
-    """Blocks of test replies that are each other's candidates.
+def pools(count: int, size: int = 100, shuffled: bool = True, seed: int = 0) -> list[np.ndarray]:
+    """Blocks of test replies that are each other's candidates, by their indices below `count`.
+
+    A short last block is left out, since few candidates are easily beaten.
 
     Args:
         count: the number of test replies.
         size: the replies in a block.
         shuffled: blocks of random replies; otherwise of neighbours, among them those of the same dialogue,
             which are harder.
-        seed: of the shuffle; it changes nothing where nothing is shuffled.
-        drop_last: leave out the last block if it is short, since few candidates are easily beaten. Kept
-            (False), it stays a block of its own size: report that with the figure.
-
-    Returns:
-        Arrays of indices below `count`, no index twice.
+        seed: of the shuffle.
     """
-    if size < 2 or count < (size if drop_last else 1):
+    if size < 2 or count < size:
         raise InputError(
             f"{count} replies make no pool of {size}.", "Give more replies, or pools of fewer (2 at least)."
         )
     order = np.random.default_rng(seed).permutation(count) if shuffled else np.arange(count)
-    whole = count // size * size
-    blocks = [order[start : start + size] for start in range(0, whole, size)]
-    return blocks if drop_last or whole == count else [*blocks, order[whole:]]
+    return [order[start : start + size] for start in range(0, count - size + 1, size)]
 
 
 def over_seeds(values: Sequence[float]) -> Spread:

@@ -87,8 +87,11 @@ class RankingModel(torch.nn.Module):  # type: ignore[misc]
         return replies
 
     def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
-        """Scores of every reply for every context: (contexts, replies); `persona` has a row per context."""
-        raise NotImplementedError
+        """Scores of every reply for every context: (contexts, replies); `persona` has a row per context.
+
+        By default they are inner products of vectors.
+        """
+        return self.queries(context, persona) @ self.vectors(replies).T
 
     def scores(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
         """The same as `match`, quicker where texts differ in length."""

@@ -29,10 +29,6 @@ class BiEncoder(RankingModel):
         """The mean of a reply's states."""
         return replies.pooled()
 
-    def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
-        """(contexts, replies)"""
-        return self.queries(context, persona) @ self.vectors(replies).T
-
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, width); of length 1 where directions are compared."""
         vectors = super().vectors(replies)

@@ -56,11 +56,7 @@ def load_scorer(
 ) -> Scorer:
     """Whatever a checkpoint holds: an ensemble, a ranker, or a generator that ranks by likelihood.
 
-    Args:
-        folder: the checkpoint, or a training run that holds one as `best`.
-        weights: the encoder's own folder, where it is not the installed one.
-        engine: of rankers, "torch", which results are measured with, "onnx" or "auto".
-        precision: of onnx, "fp32" or "int8", which is smaller.
+    The arguments are those of `Ranker.from_pretrained`; results are measured with torch.
     """
     saved = open_checkpoint(find_checkpoint(folder))
     if saved.kind == KIND:
@@ -76,12 +72,10 @@ def load_scorer(
 
 
 def fit_weights(scores: Sequence[np.ndarray], ridge: float = 1e-3, most: int = 50) -> np.ndarray:
-    """Weights (scorers,) under which the true replies are likeliest, by Newton's method.
+    """Weights (scorers,) under which the true replies are likeliest, by at most so many steps of Newton's.
 
-    Args:
-        scores: for each scorer (contexts, candidates), the true reply in column 0.
-        ridge: a small pull towards zero on standardized scores, so that scorers that agree share it.
-        most: steps.
+    `scores` holds for each scorer (contexts, candidates), the true reply in column 0. The ridge is a small
+    pull towards zero on standardized scores, so that scorers that agree share it.
     """
     scaled = np.stack([np.asarray(part, np.float64) for part in scores])  # (scorers, contexts, candidates)
     scaled = scaled - scaled.mean(axis=2, keepdims=True)  # a softmax does not see what is added to all

@@ -10,7 +10,7 @@ import torch
 
 from listenwell.rankers.base import RankingModel, States, Words
 from listenwell.rankers.inputs import Text, distinct_texts, stacked
-from listenwell.runtime.batches import CPU_TOKENS, GPU_TOKENS, like_lengths
+from listenwell.runtime.text import CPU_TOKENS, GPU_TOKENS, like_lengths
 
 CPU_PLACES, GPU_PLACES = 1_000_000, 24_000_000
 """Pairs of words of a context and a reply that are matched at once."""

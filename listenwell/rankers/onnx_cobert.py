@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from listenwell.rankers.config import PARTS, CobertSettings
-from listenwell.runtime.batches import like_lengths
 from listenwell.runtime.onnx.checkpoint_encoder import Arrays
+from listenwell.runtime.text import like_lengths
 
 if TYPE_CHECKING:
     from listenwell.runtime.onnx.graph import Graph

@@ -44,15 +44,7 @@ class RankerScorer:
     def load(
         cls, folder: Path, weights: Path | None = None, engine: str = TORCH, precision: str = PRECISION
     ) -> "RankerScorer":
-        """From its checkpoint; with torch on a GPU where there is one.
-
-        Args:
-            folder: the checkpoint.
-            weights: the encoder's own folder, where it is not the installed one.
-            engine: "torch", which results are measured with, "onnx", or "auto": onnxruntime where it is
-                installed and can run the ranker.
-            precision: of onnx, "fp32" or "int8", which is smaller; torch is always exact.
-        """
+        """From its checkpoint, as `Ranker.from_pretrained` says; with torch on a GPU where there is one."""
         config = build(RankerConfig, open_checkpoint(folder, KIND).config())
         key = checkpoint_key(folder)
         if weights is not None:  # the checkpoint's own sums say nothing of another encoder

@@ -13,9 +13,18 @@ import numpy as np
 
 from listenwell.dialogue import Candidate, Dialogue, Factors
 from listenwell.pipeline import Rerank
-from listenwell.reranking import heuristics
 from listenwell.reranking.config import ANNOTATED, FAULTS, MERITS, STANDARDIZED, TOTAL, RerankerConfig
-from listenwell.reranking.plan_adherence import mechanism_levels, plan_adherence, predict_candidates
+from listenwell.reranking.features import (
+    brevity,
+    copied_persona,
+    generic_question,
+    generic_response,
+    mechanism_levels,
+    plan_adherence,
+    predict_candidates,
+    repetition,
+    unfinished,
+)
 from listenwell.reranking.self_disclosure.unsupported import unsupported_disclosure
 from listenwell.serialization import dumps
 from listenwell.words import normalized
@@ -45,7 +54,7 @@ class Reranker(Rerank):
         config = config or RerankerConfig()
         if annotator is None and any(map(config.weight, ANNOTATED)):
             from listenwell.annotators.annotator import Annotator
-            from listenwell.annotators.replies import REPLY_HEADS
+            from listenwell.annotators.heads import REPLY_HEADS
 
             annotator = Annotator.load(heads=REPLY_HEADS)
         return cls(config, annotator)
@@ -138,13 +147,13 @@ def _faults(dialogue: Dialogue, candidates: Sequence[Candidate], config: Reranke
     persona = dialogue.persona_of(dialogue.listener)
     lines = persona.lines if persona else ()
     functions: Mapping[str, Callable[[str], float]] = {
-        "generic_response": heuristics.generic_response,
-        "repetition": lambda text: heuristics.repetition(text, dialogue),
-        "copied_persona": lambda text: heuristics.copied_persona(text, lines),
+        "generic_response": generic_response,
+        "repetition": lambda text: repetition(text, dialogue),
+        "copied_persona": lambda text: copied_persona(text, lines),
         "unsupported_disclosure": lambda text: float(len(unsupported_disclosure(text, lines))),
-        "unfinished": lambda text: float(heuristics.unfinished(text)),
-        "generic_question": lambda text: float(heuristics.generic_question(text)),
-        "brevity": heuristics.brevity,
+        "unfinished": lambda text: float(unfinished(text)),
+        "generic_question": lambda text: float(generic_question(text)),
+        "brevity": brevity,
     }
     return {
         feature: [functions[feature](candidate.text) for candidate in candidates]

@@ -63,6 +63,10 @@ class Runtime(Protocol):
     soft_prompt: tuple[int, ...]
     """Soft prompt tokens, which can be read but not generated (`generators.prefix_cache`); mostly none."""
 
+    def use_gpu(self) -> None:
+        """Move the weights to a GPU, where there is one and the engine can use it."""
+        return
+
     def encode(self, text: str) -> list[int]:
         """The tokens of a text; what looks like a special token in it stays text."""
         return self.vocabulary.encode(text)

@@ -1,6 +1,5 @@
 """Encoders and what is trained on top of them: load the base, write adapters and heads, read them back."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import torch
 from listenwell.checkpoint import Checkpoint
 from listenwell.errors import CheckpointError, WeightsError
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, HEAD_FILE, WHOLE, current_names
+from listenwell.runtime.onnx.tensors import lora_scale
 from listenwell.runtime.quiet import quiet_transformers
 from listenwell.runtime.weights import find_weights
 
@@ -109,12 +109,8 @@ def merge_lora(model: Any, config: Path, weights: Path) -> None:  # noqa: ANN401
     """Add an adapter in peft's format to a model in place: W + (alpha / rank) B A (Hu et al. 2022, eq. 3)."""
     from safetensors.torch import load_file
 
-    settings = json.loads(config.read_text(encoding="utf-8"))
-    tensors = {name: value.float() for name, value in load_file(weights).items()}
-    more = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
-    if any(map(settings.get, more)) or not all(".lora_A." in n or ".lora_B." in n for n in tensors):
-        raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
-    scale = settings["lora_alpha"] / settings["r"]
+    tensors = _wholes(load_file(weights))
+    scale = lora_scale(config, tensors)
     layers = dict(model.named_modules())
     with torch.no_grad():
         for name, down in tensors.items():

@@ -110,11 +110,7 @@ class PackedModel(Lazy):
             "final_logit_softcapping": own("final_logit_softcapping"),
             "query_pre_attn_scalar": scalar if "query_pre_attn_scalar" in self._family.defaults else None,
             "rope_scaling": _rope_scaling(
-                own("rope.scaling.type"),
-                own("rope.scaling.factor"),
-                Rope(theta),
-                head_width,
-                rope_factors,
+                own("rope.scaling.type"), own("rope.scaling.factor"), Rope(theta), head_width, rope_factors
             ),
         }
         activation = "hidden_activation" if "hidden_activation" in self._family.defaults else "hidden_act"

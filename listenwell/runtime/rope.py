@@ -41,11 +41,7 @@ class Rope:
             return cls(theta, kind, float(settings["factor"]))
         bounds = float(settings["low_freq_factor"]), float(settings["high_freq_factor"])
         return cls(
-            theta,
-            kind,
-            float(settings["factor"]),
-            *bounds,
-            int(settings["original_max_position_embeddings"]),
+            theta, kind, float(settings["factor"]), *bounds, int(settings["original_max_position_embeddings"])
         )
 
     def frequencies(self, width: int) -> np.ndarray:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from listenwell.runtime.batches import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
 from listenwell.runtime.engines import ONNX, choose_engine
 from listenwell.runtime.onnx.checkpoint_encoder import base_folder, runs_on_onnx
-from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.text import CPU_TOKENS, TokenBatch, TokenizedText, Vocabulary, like_lengths
 
 if TYPE_CHECKING:
     from listenwell.runtime.onnx.encoder import OnnxEncoder

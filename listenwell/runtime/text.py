@@ -1,14 +1,17 @@
-"""Text to tokens and back, with the line between text and special tokens kept.
+"""Text to tokens and back, with the line between text and special tokens kept; batches of tokenized texts.
 
 A special token can only come from `Vocabulary.special`, never from text: a user who types `<|im_end|>`
 has typed ten characters.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
+import numpy as np
 from tokenizers import Tokenizer
 
 from listenwell.errors import WeightsError
@@ -17,6 +20,8 @@ REPLACEMENT = "\ufffd"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK = re.compile(r"<[^<>\s]+>")
 """What a special token looks like: some vocabularies list a few of theirs as ordinary ones."""
+CPU_TOKENS, GPU_TOKENS = 512, 65_536
+"""Tokens in a batch, padding included. Small batches stay in a CPU's caches: 512 was the fastest."""
 
 
 class Vocabulary:
@@ -136,3 +141,64 @@ class TextStream:
         text = self._vocabulary.decode(self._tokens)
         piece, self._shown = text[self._shown :], len(text)
         return piece
+
+
+class TokenizedText(Protocol):
+    """A text as tokens."""
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """(length,) integers."""
+
+    @property
+    def types(self) -> np.ndarray:
+        """(length,) integers: 1 for tokens of the listener, 0 otherwise."""
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class TokenBatch:
+    """The inputs of a BERT encoder, all (rows, length) int64."""
+
+    tokens: np.ndarray
+    types: np.ndarray
+    positions: np.ndarray  # inside the text
+    segments: np.ndarray  # the text's number in the batch, from 1; 0 is padding
+
+    @classmethod
+    def padded(cls, texts: Sequence[TokenizedText]) -> "TokenBatch":
+        """One row per text, padded to the longest."""
+        shape = len(texts), max(map(len, texts))
+        tokens, types, segments = (np.zeros(shape, np.int64) for _ in range(3))
+        for row, text in enumerate(texts):
+            tokens[row, : len(text)], types[row, : len(text)] = text.tokens, text.types
+            segments[row, : len(text)] = row + 1
+        return cls(tokens, types, np.broadcast_to(np.arange(shape[1]), shape).copy(), segments)
+
+    @property
+    def mask(self) -> np.ndarray:
+        """(rows, length) bool: False in padding."""
+        return np.asarray(self.segments > 0)
+
+    def packed(self) -> "TokenBatch":
+        """The same texts in a single row without padding."""
+        mask = self.mask
+        arrays = (self.tokens, self.types, self.positions, self.segments)
+        return TokenBatch(*(array[mask][None] for array in arrays))
+
+
+def like_lengths(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Indices of texts of similar length, in batches of at most `tokens` tokens, padding included.
+
+    The longest texts come first, so that insufficient memory shows at once; one that exceeds the budget is a
+    batch of its own.
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

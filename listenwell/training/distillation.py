@@ -1,6 +1,5 @@
 """Teachers' probabilities, mixed into the targets of the training texts (Hinton et al. 2015)."""
 
-import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from listenwell.annotators.inference import classify
 from listenwell.annotators.model import load_classifier
 from listenwell.annotators.sources import Labelled
 from listenwell.annotators.views import encode_views
+from listenwell.corpora.base import hash_bucket
 from listenwell.recipe import read_recipe
 from listenwell.training.classifier_batch import ClassifierExample
 from listenwell.training.recipe import TrainRecipe
@@ -76,4 +76,4 @@ def _weights_of(teacher: Path, recipe: TrainRecipe) -> Path | None:
 def is_left_out(group: str, part: tuple[int, int]) -> bool:
     """Whether a group falls into part `part[0]` of `part[1]`, by a hash of its name."""
     number, parts = part
-    return int(hashlib.sha256(group.encode("utf-8", "replace")).hexdigest()[:8], 16) % parts == number
+    return hash_bucket(group, parts) == number

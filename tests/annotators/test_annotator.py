@@ -9,7 +9,6 @@ from listenwell.annotators.config import probabilities
 from listenwell.annotators.heads import HEADS
 from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, with_temperatures
-from listenwell.annotators.replies import read_replies
 from listenwell.annotators.views import encode_views
 from listenwell.cli.terminal_chat import _emotion_bars
 from listenwell.dialogue import Scored
@@ -387,7 +386,7 @@ def test_replies_are_scored_without_rationales(tiny_encoder, tmp_path, monkeypat
     )
     for name in ("shown_parts", "with_factors"):
         monkeypatch.setattr(f"listenwell.annotators.annotator.{name}", None)
-    (turn,) = read_replies(annotator, dialogue, ["So sorry!"])
-    for reading in turn.readings:
+    (readings,) = annotator.read_replies(dialogue, ["So sorry!"])
+    for reading in readings:
         labels = whole.turns[-1].reading(reading.head).scores[: len(reading.scores)]
         assert reading.words == () and reading.scores == labels

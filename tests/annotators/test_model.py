@@ -11,8 +11,7 @@ from listenwell.annotators.inference import classify
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier, load_encoder, with_temperatures
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError, RecipeError, UnknownNameError, WeightsError
-from listenwell.runtime.batches import like_lengths
-from listenwell.runtime.text import Vocabulary
+from listenwell.runtime.text import Vocabulary, like_lengths
 from listenwell.training.classifier_batch import ClassifierExample, collate
 from tests.tiny import ENCODER, keep_ear, tiny_bert_tokenizer, tiny_ear
 

@@ -7,9 +7,8 @@ import pytest
 from listenwell import Annotator, Dialogue, Turn, checkpoint
 from listenwell.annotators.config import ClassifierConfig
 from listenwell.annotators.heads import HEADS
-from listenwell.annotators.inference import classify
+from listenwell.annotators.inference import OnnxClassifier, classify, load_onnx_classifier
 from listenwell.annotators.model import MultiTaskClassifier, load_classifier
-from listenwell.annotators.onnx_classifier import OnnxClassifier, load_onnx_classifier
 from listenwell.annotators.views import encode_views
 from listenwell.errors import CheckpointError, InputError
 from listenwell.runtime import engines

@@ -10,7 +10,7 @@ from listenwell.annotators.annotator import SHIPPED, find_classifiers
 from listenwell.annotators.config import KIND, ClassifierConfig
 from listenwell.annotators.fasttext import FastTextClassifier
 from listenwell.annotators.heads import HEADS, RISK_HEADS
-from listenwell.annotators.onnx_classifier import OnnxClassifier
+from listenwell.annotators.inference import OnnxClassifier
 from listenwell.checkpoint import open_checkpoint
 from listenwell.labels import EMOTIONS, MECHANISMS
 

@@ -79,8 +79,6 @@ def replies_of(listener, examples, seed, file):
 
 
 class FirstComes(Rerank):
-    key = "0f" * 32
-
     def rerank(self, dialogue, candidates, want=None):
         return tuple(candidates)
 
@@ -99,7 +97,7 @@ def test_the_reranker_and_the_pool_are_described_in_words(embedder, tmp_path):
     assert plain["pool"] == "none: replies were generated" and "reranker" not in str(plain)
     reranked = conditions(Listener(Echo(), rerank=FirstComes()), "reranked")
     stages = {"stages": "generate, rerank"}
-    assert reranked == plain | stages | {"reranker": f"FirstComes, key {'0f' * 32}"}
+    assert reranked == plain | stages | {"reranker": "FirstComes"}
     weighted = conditions(Listener(Echo(), rerank=Weighted()), "weighted")
     spelled_out = {"reranking features": "reward 3, likelihood 0.5", "reranker: annotator": "key 12"}
     assert weighted == plain | stages | spelled_out

@@ -54,23 +54,21 @@ def test_ranks_are_those_of_a_pessimistic_sort(scores, true):
         assert rank == order.index(true) + 1
 
 
-@given(st.integers(1, 500), st.integers(2, 60), st.booleans(), st.integers(0, 5), st.booleans())
-def test_pools_hold_each_reply_once_and_only_the_last_is_short(count, size, shuffled, seed, drop_last):
-    if count < size and drop_last:
+@given(st.integers(1, 500), st.integers(2, 60), st.booleans(), st.integers(0, 5))
+def test_pools_hold_each_reply_once_and_a_short_last_one_is_left_out(count, size, shuffled, seed):
+    if count < size:
         with pytest.raises(InputError, match="no pool"):
-            pools(count, size, shuffled, seed, drop_last)
+            pools(count, size, shuffled, seed)
         return
-    blocks = pools(count, size, shuffled, seed, drop_last)
+    blocks = pools(count, size, shuffled, seed)
     members = np.concatenate(blocks)
-    assert len(set(members.tolist())) == len(members) == (count // size * size if drop_last else count)
+    assert len(set(members.tolist())) == len(members) == count // size * size
     assert members.min() >= 0 and members.max() < count
-    assert all(len(block) == size for block in blocks[: -1 if not drop_last else None])
-    assert 0 < len(blocks[-1]) <= size
+    assert all(len(block) == size for block in blocks)
 
 
 def test_pools_by_default_and_by_name():
     assert [len(block) for block in pools(250)] == [100, 100]
-    assert [len(block) for block in pools(250, drop_last=False)] == [100, 100, 50]
     assert [block.tolist() for block in pools(5, 2, shuffled=False)] == [[0, 1], [2, 3]]
     assert not np.array_equal(pools(250, seed=1)[0], pools(250, seed=2)[0])
     np.testing.assert_array_equal(pools(250, seed=1)[0], pools(250, seed=1)[0])

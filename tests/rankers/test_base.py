@@ -92,8 +92,8 @@ def test_words_and_states_are_cut_by_rows():
     assert states.exactly().values.dtype == torch.float32 and states.exactly().words is words
 
 
-def test_a_ranker_without_a_way_to_match_says_so():
+def test_a_ranker_without_a_way_of_its_own_compares_vectors():
     ranker = RankingModel(RankerConfig(), checks.word_backbone())
     states = ranker.states(checks.texts(checks.REPLIES))
-    with pytest.raises(NotImplementedError):
-        ranker.match(states, None, states)
+    expected = ranker.queries(states, None) @ ranker.vectors(states).T
+    torch.testing.assert_close(ranker.match(states, None, states), expected)

@@ -1,10 +1,9 @@
 import pytest
 
 from listenwell.annotators.annotator import Annotator
-from listenwell.annotators.heads import HEADS
-from listenwell.annotators.replies import REPLY_HEADS
+from listenwell.annotators.heads import HEADS, REPLY_HEADS
 from listenwell.dialogue import Candidate, Dialogue, Factors, Turn
-from listenwell.reranking.plan_adherence import (
+from listenwell.reranking.features import (
     least_probability,
     mean_probability,
     mechanism_levels,

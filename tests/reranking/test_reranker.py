@@ -7,7 +7,7 @@ from listenwell.errors import InputError, UnknownNameError
 from listenwell.listener import Listener
 from listenwell.reranking import reranker as module
 from listenwell.reranking.config import FAULTS, FEATURES, OLD_NAMES, RerankerConfig
-from listenwell.reranking.heuristics import brevity
+from listenwell.reranking.features import brevity
 from listenwell.reranking.reranker import Reranker, standardized
 from listenwell.serialization import build
 from tests.test_listener import Echo

@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from listenwell.runtime.batches import CPU_TOKENS
 from listenwell.runtime.onnx.encoder import OnnxEncoder
 from listenwell.runtime.sentence_encoder import SentenceEncoder
+from listenwell.runtime.text import CPU_TOKENS
 from tests.annotators.no_torch import run_without_torch
 
 TEXTS = ["My dog died.", "I got promoted", "what happened to you? " * 9]

@@ -18,8 +18,7 @@ from listenwell.corpora import CORPORA
 from listenwell.errors import CheckpointError, InputError, UnknownNameError, WeightsError
 from listenwell.recipe import read_recipe, write_recipe
 from listenwell.results.store import read_result
-from listenwell.training.loop import Trainer
-from listenwell.training.optimizer import learning_rate
+from listenwell.training.loop import Trainer, learning_rate
 from listenwell.training.recipe import BatchRecipe, DataRecipe, LoraRecipe, OptimizerRecipe, TrainRecipe
 from listenwell.training.run import train
 from tests.training.helpers import tiny_recipe, with_changes, write_corpus

@@ -16,8 +16,7 @@ from listenwell.recipe import read_recipe
 from listenwell.results.store import read_result
 from listenwell.training import rankers as module
 from listenwell.training.batching import Epoch
-from listenwell.training.loop import Trainer
-from listenwell.training.optimizer import make_optimizer
+from listenwell.training.loop import Trainer, make_optimizer
 from listenwell.training.rankers import RankingTask, collate
 from listenwell.training.recipe import (
     BatchRecipe,

@@ -42,13 +42,9 @@ def figure_grids(
     published: Sequence[Published] = PUBLISHED,
     marks: Marks | None = None,
 ) -> list[Grid]:
-    """A table for each group of metrics with a row for each system; published rows at the end.
+    """A table of a task for each group of metrics, with a row for each system; published rows at the end.
 
-    Args:
-        task: its name in result files.
-        results: of any tasks.
-        published: numbers of papers.
-        marks: footnote marks to put after the names of rows.
+    `marks` are footnote marks to put after the names of rows.
     """
     ours = [result for result in results if result.task == task]
     theirs = [entry for entry in published if entry.task == task]

@@ -1,6 +1,6 @@
 """CoMAE as a generator: it predicts mechanisms, act and expressed emotion, then generates the reply."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from listenwell.checkpoint import find_checkpoint, open_checkpoint
+from listenwell.checkpoint import find_checkpoint
 from listenwell.dialogue import Candidate, Dialogue, Example, Factors
 from listenwell.errors import InputError, WeightsError
 from listenwell.generators.base import Generator, Prefix
@@ -60,10 +60,10 @@ class Comae(Generator, Plan):
     """Generates with any model of the family."""
 
     Config = ComaeSettings
+    runtime: "ComaeRuntime"
 
     def __init__(self, config: ComaeSettings, runtime: "ComaeRuntime", name: str = "comae") -> None:
         self.config, self.runtime, self.name = config, runtime, name
-        self._folder: Path | None = None
         self._last: tuple[Dialogue, Context, ComaeState] | None = None
 
     @classmethod
@@ -109,27 +109,16 @@ class Comae(Generator, Plan):
         return tuple(self._inputs.plan(chosen, target.emotion) for chosen in drawn)
 
     def generate(
-        self,
-        dialogue: Dialogue,
-        plans: Factors | Sequence[Factors] | None,
-        seed: int,
-        on_text: OnText | None = None,
+        self, dialogue: Dialogue, plans: Sequence[Factors], seed: int, on_text: OnText | None = None
     ) -> GeneratorOutput:
-        """Replies under plans; no two have the same words, so they can be fewer than asked for.
+        """Replies under plans, which share the candidates; what a plan leaves open is decided here.
 
-        Args:
-            dialogue: ends with somebody else's turn.
-            plans: one or several, which share the candidates; what a plan leaves open is decided here.
-            seed: the same seed gives the same replies.
-            on_text: gets the first reply as it is made.
+        No two have the same words, so they can be fewer than asked for.
         """
-        several = [plans] if isinstance(plans, Factors) else plans or ()
-        return self.generate_batch([(dialogue, several, seed)], on_text)[0]
+        return self.generate_batch([(dialogue, plans, seed)], on_text)[0]
 
     def generate_batch(
-        self,
-        requests: Sequence[GenerateRequest],
-        on_text: OnText | None = None,
+        self, requests: Sequence[GenerateRequest], on_text: OnText | None = None
     ) -> list[GeneratorOutput]:
         """The same for many dialogues in one batch: dialogue, plans and seed of each."""
         contexts, state = self._read([dialogue for dialogue, _, _ in requests])
@@ -185,11 +174,8 @@ class Comae(Generator, Plan):
     ) -> Perplexity:
         """How likely the people's own replies are: by token (end marks included), by word and by byte.
 
-        Args:
-            examples: with annotated replies where `factors` is gold.
-            factors: gold: each reply's own factors are on its tokens; predicted: the likeliest, one after the
-                other; none: no factors.
-            seeds: not used; nothing is drawn.
+        With gold factors each reply's own are on its tokens, with predicted ones the likeliest, one after the
+        other. Nothing is drawn, so seeds have no effect.
         """
         from listenwell.papers.comae.scoring import FACTORS, score
 
@@ -223,11 +209,6 @@ class Comae(Generator, Plan):
             "act and expressed emotion of the context": "as annotated, "
             f"{'by the shipped annotators' if config.annotate else 'left out'} where not known",
         }
-
-    def files(self) -> Iterator[Path]:
-        """The checkpoint's files, for its hash."""
-        if self._folder is not None:
-            yield from (self._folder / name for name in open_checkpoint(self._folder).sums)
 
     @property
     def _inputs(self) -> Inputs:

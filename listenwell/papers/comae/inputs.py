@@ -1,7 +1,8 @@
 """Dialogues as CoMAE reads them (§5.1): tokens, who said them, and the context's acts and expressed emotions.
 
 u₁ END u₂ END … u_N END, then START and the reply's words; the reply's END is predicted, never read. START
-carries the reply's factors, so that its first word knows them too.
+carries the reply's factors, so that its first word knows them too. In a batch several replies share a row and
+none sees another, or each has a row of its own.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from listenwell.generators.prompt_template import END, START
 from listenwell.labels import ACTS, EXPRESSED_EMOTIONS, MECHANISMS
 from listenwell.papers.comae.config import SLOT_COUNT, SLOTS, ComaeConfig
 from listenwell.runtime.text import Vocabulary
+from listenwell.training.batching import PackedRows, pack_rows
 
 NOTHING = -1
 """Instead of a label's number: it is not known, or of no use here."""
@@ -154,3 +156,43 @@ class Inputs:
             length -= len(turns[dropped])
             dropped += 1
         return dropped
+
+
+@dataclass(frozen=True)
+class ComaeBatch(PackedRows):
+    """Arrays of a batch; a flat index counts tokens row after row."""
+
+    columns: np.ndarray  # (rows, length, COLUMNS) int64
+    owners: np.ndarray  # (rows, length) int64: of a reply's token its example's number; else 0
+    ends: np.ndarray  # (examples,) int64: flat index of each context's last token
+    factors: np.ndarray  # (examples, SLOT_COUNT) int64
+    sources: np.ndarray  # (targets,) int64: flat index of the token that predicts each target
+    labels: np.ndarray  # (targets,) int64: the target tokens
+
+    @property
+    def weight(self) -> int:
+        """How many tokens are predicted."""
+        return len(self.labels)
+
+
+def collate(
+    examples: Sequence[TrainingExample], rows: Sequence[Sequence[int]], width: int, height: int = 0
+) -> ComaeBatch:
+    """Rows of example numbers as one batch; rows of padding fill up to `height`."""
+    packed = pack_rows(examples, rows, width, height)
+    chosen = [examples[index] for row in rows for index in row]
+    columns = np.full((packed.tokens.size, COLUMNS), NOTHING, np.int64)
+    columns[:, 0] = packed.tokens.flatten()
+    owners = np.zeros(packed.tokens.size, np.int64)
+    for number, (start, example) in enumerate(zip(packed.starts, chosen, strict=True), start=1):
+        columns[start : start + len(example)] = example.columns
+        owners[start + example.context : start + len(example)] = number
+    return ComaeBatch(
+        **vars(packed),
+        columns=columns.reshape(*packed.tokens.shape, COLUMNS),
+        owners=owners.reshape(packed.tokens.shape),
+        ends=packed.starts + [example.context - 1 for example in chosen],
+        factors=np.stack([example.factors for example in chosen]),
+        sources=np.flatnonzero(owners),  # each token of the reply predicts the next one, START the first
+        labels=np.concatenate([example.labels for example in chosen]),
+    )

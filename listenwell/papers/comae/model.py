@@ -7,9 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from listenwell.papers.comae.batch import ComaeBatch
 from listenwell.papers.comae.config import CHOICES, SLOTS, ComaeConfig
-from listenwell.papers.comae.inputs import NOTHING
+from listenwell.papers.comae.inputs import NOTHING, ComaeBatch
 from listenwell.rankers.inference import moved
 
 SPREAD = 0.02
@@ -45,8 +44,6 @@ class Factor(nn.Module):  # type: ignore[misc]
     Mechanisms have three slots of two choices each, act and expressed emotion one slot.
 
     Args:
-        name: which factor.
-        width: of the causal model.
         inputs: how many vectors the prediction is made from: the context's, and those of earlier factors.
         lr_multiplier: see `ComaeConfig`.
     """

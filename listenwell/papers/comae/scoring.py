@@ -7,9 +7,8 @@ import numpy as np
 import torch
 
 from listenwell.metrics import rank_of_truth
-from listenwell.papers.comae.batch import ComaeBatch, collate
 from listenwell.papers.comae.config import SLOT_COUNT, SLOTS
-from listenwell.papers.comae.inputs import NOTHING, TrainingExample
+from listenwell.papers.comae.inputs import NOTHING, ComaeBatch, TrainingExample, collate
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
 from listenwell.training.batching import by_length
 

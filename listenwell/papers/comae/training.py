@@ -20,10 +20,9 @@ from listenwell.errors import RecipeError
 from listenwell.files import written_whole
 from listenwell.labels import MECHANISM_ABBREVIATIONS
 from listenwell.metrics import Perplexity
-from listenwell.papers.comae.batch import ComaeBatch, collate
 from listenwell.papers.comae.checkpoint import KIND, make_model, save_model
 from listenwell.papers.comae.config import SHORT, SLOTS, ComaeConfig, ComaeTaskConfig
-from listenwell.papers.comae.inputs import Inputs, TrainingExample
+from listenwell.papers.comae.inputs import ComaeBatch, Inputs, TrainingExample, collate
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
 from listenwell.papers.comae.scoring import score
 from listenwell.runtime.text import Vocabulary

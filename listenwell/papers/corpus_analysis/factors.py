@@ -265,15 +265,12 @@ def _distribution(name: str, groups: dict[str, pd.DataFrame]) -> Distribution:
 def cross_table(  # noqa: PLR0913, PLR0917 - a pairing is three of them
     replies: pd.DataFrame, x: str, y: str, whose: str = EMPATHETIC, seed: int = 0, draws: int = DRAWS
 ) -> CrossTable:
-    """Count the pairs (X, Y) of replies, with their mutual information.
+    """Count the pairs (X, Y) of replies, with their mutual information; seed and draws are of the bootstrap.
 
     Args:
         replies: rows of `turn_table`; those without X or Y are passed over.
-        x: one of FACTORS.
-        y: another one.
+        x, y: two of FACTORS.
         whose: EMPATHETIC leaves out replies that are known to use no mechanism, or ALL.
-        seed: of the bootstrap.
-        draws: its number of samples.
     """
     rows, columns = pd.Index(list(FACTORS[x])), pd.Index(list(FACTORS[y]))
     counted = replies if whose == ALL else replies[replies["mechanisms"] != "none"]

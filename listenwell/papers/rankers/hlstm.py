@@ -30,10 +30,6 @@ class HLSTM(RankingModel):
         """Both directions of an LSTM's state."""
         return 2 * self.config.recurrent.width
 
-    def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
-        """(contexts, replies)"""
-        return self.queries(context, persona) @ self.vectors(replies).T
-
     def vectors(self, replies: States) -> torch.Tensor:
         """(replies, 2 width); a reply is one utterance."""
         whole = Parts(replies.mask.long())

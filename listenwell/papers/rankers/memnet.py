@@ -19,10 +19,6 @@ class MemNet(RankingModel):
         """The mean of a reply's states."""
         return replies.pooled()
 
-    def match(self, context: States, persona: States | None, replies: States) -> torch.Tensor:
-        """(contexts, replies)"""
-        return self.queries(context, persona) @ self.vectors(replies).T
-
     def queries(self, context: States, persona: States | None) -> torch.Tensor:
         """q⁺: (contexts, width)."""
         query = masked_mean(context.values, context.mask)

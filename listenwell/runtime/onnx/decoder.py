@@ -11,6 +11,7 @@ import numpy as np
 from listenwell.runtime.base import probe_layer
 from listenwell.runtime.onnx.graph import MICROSOFT, Graph
 from listenwell.runtime.onnx.shape import DecoderShape
+from listenwell.runtime.onnx.state import cache_names
 from listenwell.runtime.rope import Rope
 
 EMBEDDING, OUTPUT = "model.embed_tokens.weight", "lm_head.weight"
@@ -35,14 +36,6 @@ def build_decoder(
     Soft prompt tokens are numbered after the vocabulary: they can be read, and have no logits.
     """
     _Decoder(graph, shape, weights, soft_prompt).build(advance)
-
-
-def cache_names(layer: int) -> tuple[tuple[str, str], tuple[str, str]]:
-    """A layer's past keys and values among the inputs, and present ones among the outputs."""
-    return (f"past.{layer}.keys", f"past.{layer}.values"), (
-        f"present.{layer}.keys",
-        f"present.{layer}.values",
-    )
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Self
 
 import numpy as np
 
-from listenwell.runtime.batches import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
 from listenwell.runtime.onnx.cache import Ingredients, graph_folder
 from listenwell.runtime.onnx.heads import POOLED, PooledHeads
 from listenwell.runtime.onnx.session import OnnxModel
+from listenwell.runtime.text import CPU_TOKENS, TokenBatch, TokenizedText, like_lengths
 
 STATES = "states"
 """The output with the states of the last layer: (rows, length, width)."""

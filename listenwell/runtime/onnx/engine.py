@@ -231,12 +231,7 @@ class OnnxRuntime(OnnxModel, Runtime):
         return Cache(self._session, values[:size].reshape(shape))
 
     def _run(
-        self,
-        cache: Cache,
-        span: range,
-        tokens: np.ndarray,
-        lengths: np.ndarray,
-        kept: np.ndarray,
+        self, cache: Cache, span: range, tokens: np.ndarray, lengths: np.ndarray, kept: np.ndarray
     ) -> _Read:
         """Run the graph on tokens (rows, more); keys and values are written into the cache.
 

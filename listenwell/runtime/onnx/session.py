@@ -72,11 +72,7 @@ class OnnxModel:
 
     @classmethod
     def load(
-        cls,
-        weights: Path,
-        adapter: Path | None = None,
-        precision: str = "int8",
-        threads: int | None = None,
+        cls, weights: Path, adapter: Path | None = None, precision: str = "int8", threads: int | None = None
     ) -> Self:
         """A model from its weights, a folder or a GGUF file; its graph is built where the cache has none."""
         return cls(graph_folder(Ingredients(weights, precision, adapter)), threads)

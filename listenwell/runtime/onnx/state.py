@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from listenwell.runtime.onnx.decoder import cache_names
+
+def cache_names(layer: int) -> tuple[tuple[str, str], tuple[str, str]]:
+    """A layer's past keys and values among the graph's inputs, and present ones among its outputs."""
+    past, present = f"past.{layer}", f"present.{layer}"
+    return (f"{past}.keys", f"{past}.values"), (f"{present}.keys", f"{present}.values")
 
 
 class Cache:

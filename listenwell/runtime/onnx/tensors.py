@@ -1,7 +1,7 @@
 """Weights by name as numpy arrays, one at a time from safetensors files; adapters and new rows are added."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,26 @@ from listenwell.errors import CheckpointError, WeightsError
 from listenwell.runtime.names import ADAPTER, ADAPTER_CONFIG, INDEX
 
 _DTYPES = {"F32": "<f4", "F16": "<f2", "BF16": "<u2", "F64": "<f8"}
-_PLAIN = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
-"""Settings of an adapter that mean more than W + (alpha / rank) B A."""
+_MORE = ("use_dora", "use_rslora", "alpha_pattern", "rank_pattern", "fan_in_fan_out")
+"""Settings of an adapter that mean more than plain LoRA."""
 
 
-class Tensors(Mapping[str, np.ndarray]):
+class _Named(Mapping[str, np.ndarray]):
+    """Weights by the names of something that is known; subclasses read each when it is asked for."""
+
+    _known: Mapping[str, Any]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known  # without reading it
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+class Tensors(_Named):
     """The tensors of a safetensors file in float32; each is read when it is asked for."""
 
     def __init__(self, file: Path) -> None:
@@ -26,18 +41,19 @@ class Tensors(Mapping[str, np.ndarray]):
                 size = int.from_bytes(stream.read(8), "little")
                 if size > file.stat().st_size:
                     raise ValueError("its header is longer than the file")
-                self._entries: dict[str, dict[str, Any]] = json.loads(stream.read(size))
-            self._entries.pop("__metadata__", None)
+                entries: dict[str, dict[str, Any]] = json.loads(stream.read(size))
+            entries.pop("__metadata__", None)
             self._data = np.memmap(file, np.uint8, "r", 8 + size)
-            if any(entry["data_offsets"][1] > len(self._data) for entry in self._entries.values()):
+            if any(entry["data_offsets"][1] > len(self._data) for entry in entries.values()):
                 raise ValueError("its end is missing")
+            self._known = entries
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise WeightsError(
                 f"{file} cannot be read: {error}.", "Name a folder saved with safetensors, or copy it again."
             ) from error
 
     def __getitem__(self, name: str) -> np.ndarray:
-        entry = self._entries[name]
+        entry = self._known[name]
         if entry["dtype"] not in _DTYPES:
             raise WeightsError(
                 f"{name} in {self._file} is of the kind {entry['dtype']}.",
@@ -49,33 +65,15 @@ class Tensors(Mapping[str, np.ndarray]):
             return (values.astype(np.uint32) << 16).view(np.float32)
         return values.astype(np.float32)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-
-class Lazy(Mapping[str, np.ndarray]):
-    """Weights by name, each read when it is asked for."""
+class Lazy(_Named):
+    """Weights by name, each read by a function when it is asked for."""
 
     def __init__(self, readers: Mapping[str, Callable[[], np.ndarray]]) -> None:
-        self._readers = readers
+        self._known = readers
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self._readers[name]()
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._readers  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
-
-    def __len__(self) -> int:
-        return len(self._readers)
+        return np.asarray(self._known[name]())
 
 
 def shards(folder: Path) -> Lazy:
@@ -93,23 +91,14 @@ def shard_names(folder: Path) -> dict[str, str]:
         raise WeightsError(f"{folder / INDEX} cannot be read: {error}.", "Copy the model again.") from error
 
 
-class Changed(Mapping[str, np.ndarray]):
-    """Weights of a model, some of them changed in the moment they are asked for."""
+class Changed(_Named):
+    """Weights of a model, some of them changed by a subclass in the moment they are asked for."""
 
     def __init__(self, weights: Mapping[str, np.ndarray]) -> None:
-        self._weights = weights
+        self._known = self._weights = weights
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self._weights[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._weights  # without reading it
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._weights)
-
-    def __len__(self) -> int:
-        return len(self._weights)
 
 
 class Adapted(Changed):
@@ -117,17 +106,9 @@ class Adapted(Changed):
 
     def __init__(self, weights: Mapping[str, np.ndarray], folder: Path) -> None:
         super().__init__(weights)
-        config = folder / ADAPTER_CONFIG
-        try:
-            settings = json.loads(config.read_text(encoding="utf-8"))
-            self._scale = settings["lora_alpha"] / settings["r"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CheckpointError(f"{config} cannot be read: {error}.", "Copy the adapter again.") from error
         self._tensors = Tensors(folder / ADAPTER)
-        lora = [name for name in self._tensors if ".lora_A." in name or ".lora_B." in name]
-        if any(map(settings.get, _PLAIN)) or len(lora) < len(self._tensors):
-            raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
-        self._downs = {_adapted(name): name for name in lora if ".lora_A." in name}
+        self._scale = lora_scale(folder / ADAPTER_CONFIG, self._tensors)
+        self._downs = {_adapted(name): name for name in self._tensors if ".lora_A." in name}
         if lost := sorted(set(self._downs) - set(weights)):
             raise CheckpointError(
                 f"The adapter {folder} changes weights that the model lacks: {lost[0]} and "
@@ -152,7 +133,7 @@ class Extended(Changed):
 
     def __init__(self, weights: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], known: int) -> None:
         super().__init__(weights)
-        self._rows, self._known = rows, known
+        self._rows, self._count = rows, known
 
     def __getitem__(self, name: str) -> np.ndarray:
         table = self._weights[name]
@@ -164,8 +145,8 @@ class Extended(Changed):
                 f"The rows of new tokens have the shape {new.shape}; the model is {table.shape[1]} wide.",
                 "Use the base model that they were trained with.",
             )
-        lacking = np.zeros((max(0, self._known - len(table)), table.shape[1]), np.float32)
-        parts = [table[: self._known], lacking, new]
+        lacking = np.zeros((max(0, self._count - len(table)), table.shape[1]), np.float32)
+        parts = [table[: self._count], lacking, new]
         return np.concatenate(parts) if any(map(len, parts[1:])) else parts[0]
 
 
@@ -188,6 +169,19 @@ def text_part(weights: Mapping[str, np.ndarray]) -> Lazy:
             if name.startswith(prefix)
         }
     )
+
+
+def lora_scale(config: Path, names: Iterable[str]) -> float:
+    """alpha / rank of an adapter in peft's format; one that means more than plain LoRA is refused."""
+    try:
+        settings = json.loads(config.read_text(encoding="utf-8"))
+        scale = float(settings["lora_alpha"] / settings["r"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{config} cannot be read: {error}.", "Copy the adapter again.") from error
+    is_plain = all(".lora_A." in name or ".lora_B." in name for name in names)
+    if not is_plain or any(map(settings.get, _MORE)):
+        raise CheckpointError(f"{config} describes more than plain LoRA.", "Merge it with peft.")
+    return scale
 
 
 def _adapted(name: str) -> str:

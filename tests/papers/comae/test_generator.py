@@ -27,7 +27,7 @@ def generator(weights, settings=ONE, **config):
 
 def test_it_speaks_by_seed(tiny_llama):
     comae = generator(tiny_llama, ComaeSettings(candidates=4, decoding=SHORT))
-    first, again, other = (comae.generate(TALK, None, seed) for seed in (1, 1, 2))
+    first, again, other = (comae.generate(TALK, (), seed) for seed in (1, 1, 2))
     assert first == again and first != other
     assert len(first.candidates) > 1
     for candidate in first.candidates:
@@ -39,18 +39,18 @@ def test_it_speaks_by_seed(tiny_llama):
 def test_what_the_plan_gives_is_kept_and_the_rest_is_decided(tiny_llama):
     comae = generator(tiny_llama, ComaeSettings(candidates=6, decoding=SHORT))
     given = Factors(emotion="sad", mechanisms=("exploration",), expressed_emotion="caring")
-    found = [candidate.plan for candidate in comae.generate(TALK, given, 3).candidates]
+    found = [candidate.plan for candidate in comae.generate(TALK, [given], 3).candidates]
     assert {(plan.emotion, plan.mechanisms, plan.expressed_emotion) for plan in found} == {
         ("sad", ("exploration",), "caring")
     }
     assert len({plan.act for plan in found}) > 1
     whole = replace(given, act="wishing")
-    assert {candidate.plan for candidate in comae.generate(TALK, whole, 3).candidates} == {whole}
+    assert {candidate.plan for candidate in comae.generate(TALK, [whole], 3).candidates} == {whole}
 
 
 def test_the_plan_moves_the_words(tiny_llama):
     comae = generator(tiny_llama)
-    texts = {comae.generate(TALK, Factors(None, (), act, "joy"), 1).candidates[0].text for act in ACTS}
+    texts = {comae.generate(TALK, [Factors(None, (), act, "joy")], 1).candidates[0].text for act in ACTS}
     assert len(texts) > 3
 
 
@@ -82,19 +82,19 @@ def test_a_batch_of_dialogues_is_each_of_them_alone(tiny_llama):
         (example.context, [Factors(act="agreeing")], seed) for seed, example in enumerate(told_examples(5))
     ]
     for (dialogue, plans, seed), speech in zip(asked, comae.generate_batch(asked), strict=True):
-        alone = comae.generate(dialogue, plans[0], seed).candidates[0]
+        alone = comae.generate(dialogue, plans[:1], seed).candidates[0]
         assert (alone.text, alone.plan) == (speech.candidates[0].text, speech.candidates[0].plan)
 
 
 def test_pieces_heard_on_the_way_add_up_to_the_first_reply(tiny_llama):
     pieces = []
-    speech = generator(tiny_llama).generate(TALK, None, 5, pieces.append)
+    speech = generator(tiny_llama).generate(TALK, (), 5, pieces.append)
     assert "".join(pieces) == speech.candidates[0].text
 
 
 def test_scores_are_the_models_own(tiny_llama):
     comae = generator(tiny_llama)
-    (candidate,) = comae.generate(TALK, None, 1).candidates
+    (candidate,) = comae.generate(TALK, (), 1).candidates
     scores, plan = dict(candidate.scores), candidate.plan
     probabilities = comae.factor_probabilities(TALK, Factors())["mechanisms"]
     yes = np.array(
@@ -111,7 +111,7 @@ def test_scores_are_the_models_own(tiny_llama):
 
 def test_the_likeliest_factors_need_no_seed(tiny_llama):
     comae = generator(tiny_llama, ComaeSettings(sampled=False, decoding=SHORT))
-    plans = {comae.generate(TALK, None, seed).candidates[0].plan for seed in range(5)}
+    plans = {comae.generate(TALK, (), seed).candidates[0].plan for seed in range(5)}
     (plan,) = plans
     act = comae.factor_probabilities(TALK, Factors(mechanisms=plan.mechanisms))["act"]
     assert plan.act == ACTS[int(act.argmax())]
@@ -154,13 +154,13 @@ def test_chances_follow_the_factors_before(tiny_llama, hierarchical):
 
 def test_a_factor_that_the_model_lacks_is_said_and_not_pretended(tiny_llama):
     comae = generator(tiny_llama, factors=("expressed_emotion",))
-    speech = comae.generate(TALK, Factors(mechanisms=(), act="wishing", expressed_emotion="joy"), 1)
+    speech = comae.generate(TALK, [Factors(mechanisms=(), act="wishing", expressed_emotion="joy")], 1)
     assert speech.candidates[0].plan == Factors(expressed_emotion="joy")
     assert speech.notices == ("The model +EM is not told: mechanisms, act.",)
     vanilla = generator(tiny_llama, factors=())
-    assert vanilla.generate(TALK, None, 1).candidates[0].plan is None
+    assert vanilla.generate(TALK, (), 1).candidates[0].plan is None
     assert vanilla.plan(TALK, None, Factors(), 1) == ()
-    assert dict(vanilla.generate(TALK, None, 1).candidates[0].scores).keys() == {"likelihood"}
+    assert dict(vanilla.generate(TALK, (), 1).candidates[0].scores).keys() == {"likelihood"}
 
 
 def test_perplexity_with_gold_predicted_and_no_factors(tiny_llama):
@@ -197,11 +197,11 @@ class FakeAnnotator:
 def test_unknown_acts_and_expressed_emotions_are_read_once_and_known_ones_stay(tiny_llama):
     comae = generator(tiny_llama)
     comae.__dict__["_annotator"] = fake = FakeAnnotator()
-    comae.generate(TALK, None, 1)
+    comae.generate(TALK, (), 1)
     assert fake.asked == []
     unlabelled = Dialogue((Turn("speaker", "My dog died."),))
     before = comae.factor_probabilities(unlabelled, Factors())
-    comae.generate(unlabelled, None, 1)
+    comae.generate(unlabelled, (), 1)
     assert fake.asked == [unlabelled]
     labelled = Dialogue(
         (replace(unlabelled.turns[0], factors=Factors(act="agreeing", expressed_emotion="fear")),)
@@ -211,7 +211,7 @@ def test_unknown_acts_and_expressed_emotions_are_read_once_and_known_ones_stay(t
     assert plain.factor_probabilities(unlabelled, Factors())["act"] != pytest.approx(before["act"])
     vanilla = generator(tiny_llama, factors=("mechanisms",))
     vanilla.__dict__["_annotator"] = None  # never asked: this model is told neither
-    vanilla.generate(unlabelled, None, 1)
+    vanilla.generate(unlabelled, (), 1)
 
 
 def test_it_loads_by_name_from_a_run(tiny_llama, tmp_path):
@@ -221,7 +221,7 @@ def test_it_loads_by_name_from_a_run(tiny_llama, tmp_path):
     generator = GENERATORS.load("comae")
     comae = generator.load(generator.Config(decoding=SHORT), tmp_path / "run")
     assert comae.name == "comae CM → DA → EM (run)"
-    assert comae.generate(TALK, None, 1).candidates[0].text
+    assert comae.generate(TALK, (), 1).candidates[0].text
     assert {path.name for path in comae.files()} >= {"config.json", "model.safetensors"}
     assert comae.conditions()["model of the family"] == "CM → DA → EM"
     with pytest.raises(WeightsError, match=r"recipes/comae/comae\.yaml"):
@@ -238,5 +238,5 @@ def test_wrong_settings_are_refused(settings):
 
 def test_a_long_talk_leaves_room_for_the_reply(tiny_llama):
     comae = generator(tiny_llama, ComaeSettings(prompt_tokens=10_000, annotate=False))
-    speech = comae.generate(Dialogue((Turn("speaker", "so happy " * 600),)), None, 1)
+    speech = comae.generate(Dialogue((Turn("speaker", "so happy " * 600),)), (), 1)
     assert speech.notices and speech.candidates[0].text

@@ -3,9 +3,8 @@ import pytest
 
 from listenwell.dialogue import Dialogue, Example, Factors, Turn
 from listenwell.labels import ACTS, EXPRESSED_EMOTIONS
-from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
-from listenwell.papers.comae.inputs import NOTHING, Inputs
+from listenwell.papers.comae.inputs import NOTHING, Inputs, collate
 from listenwell.runtime.text import Vocabulary
 from listenwell.training.batching import by_length
 from tests.papers.comae.talks import told_examples

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
-from listenwell.papers.comae.inputs import NOTHING
+from listenwell.papers.comae.inputs import NOTHING, collate
 from listenwell.papers.comae.model import ComaeModel, Words, token_losses
 from tests.papers.comae.talks import CPU, FAMILY, tiny_comae, told_examples
 

@@ -8,9 +8,9 @@ import torch
 
 from listenwell.dialogue import Factors
 from listenwell.errors import CorpusError, RecipeError
-from listenwell.papers.comae.batch import collate
 from listenwell.papers.comae.config import ComaeConfig
 from listenwell.papers.comae.generator import Comae, ComaeSettings
+from listenwell.papers.comae.inputs import collate
 from listenwell.papers.comae.model import Words, token_losses
 from listenwell.papers.comae.training import ComaeTask, factor_metrics
 from listenwell.recipe import read_recipe
@@ -110,7 +110,7 @@ def test_it_can_overfit_ten_dialogues(tiny_llama, tmp_path):
     assert found["cm_exact"] == found["da_hits_1"] == found["em_hits_1"] == 100
     comae = Comae.load(ComaeSettings(sampled=False), recipe.output)
     example = told_examples(10)[0]
-    (candidate,) = comae.generate(example.context, None, 1).candidates
+    (candidate,) = comae.generate(example.context, (), 1).candidates
     assert candidate.text == example.reply.text
     assert candidate.plan == Factors(
         mechanisms=example.reply.factors.mechanisms,

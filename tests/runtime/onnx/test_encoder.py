@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from listenwell.errors import WeightsError
-from listenwell.runtime.batches import TokenBatch
 from listenwell.runtime.onnx.encoder import STATES, OnnxEncoder
+from listenwell.runtime.text import TokenBatch
 from tests.tiny import tiny_ear
 
 RANDOM = np.random.default_rng(0)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from listenwell.runtime.batches import TokenBatch
 from listenwell.runtime.onnx.encoder import STATES, OnnxEncoder
 from listenwell.runtime.onnx.heads import POOLED, PooledHeads
+from listenwell.runtime.text import TokenBatch
 
 RANDOM = np.random.default_rng(0)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from listenwell.dialogue import Dialogue, Turn
-from listenwell.reranking.heuristics import (
+from listenwell.reranking.features import (
     ENOUGH_WORDS,
     brevity,
     copied_persona,

@@ -1,15 +1,24 @@
-"""Reranking features that need no model: pure functions from a reply, and what was said before, to a number.
+"""Reranking features: pure functions from a reply, and what is known of it, to a number.
 
-They find what a reply should not do: repeat itself or the dialogue, quote the persona, consist of stock
-phrases, stop in the middle, ask a question that fits anything, or be too short.
+Most need no model and find what a reply should not do: repeat itself or the dialogue, quote the persona,
+consist of stock phrases, stop in the middle, ask a question that fits anything, or be too short. Those that
+come from the annotators' probabilities say how far it follows its plan, and its level of each mechanism.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from listenwell.dialogue import Dialogue
+from listenwell.dialogue import Candidate, Dialogue, Factors
+from listenwell.labels import LEVELS, MECHANISMS
 from listenwell.metrics import STOCK_PHRASES
 from listenwell.words import expanded, longest_common_run, ngrams, sentences, spoken_words, word_set, words
+
+if TYPE_CHECKING:
+    from listenwell.annotators.annotator import Annotator
+
+Probabilities = Mapping[str, Mapping[str, float]]
+"""Head to label to probability, the likeliest label first."""
 
 ENOUGH_WORDS = 9
 """A reply of this many words is long enough; half of the human replies have at least 11."""
@@ -141,3 +150,83 @@ def generic_question(reply: str) -> bool:
         and len(reply_words) <= LONGEST_GENERIC_QUESTION
         and set(reply_words) <= GENERIC_QUESTION_WORDS
     )
+
+
+def predict_candidates(
+    annotator: "Annotator", dialogue: Dialogue, candidates: Sequence[Candidate]
+) -> list[Probabilities | None]:
+    """The annotators' probabilities of all candidates, in one batch; None for one without plan or text."""
+    planned = [index for index, reply in enumerate(candidates) if reply.plan and reply.text.strip()]
+    predictions: list[Probabilities | None] = [None] * len(candidates)
+    if planned:
+        texts = [candidates[index].text for index in planned]
+        for index, readings in zip(planned, annotator.read_replies(dialogue, texts), strict=True):
+            predictions[index] = {
+                reading.head: {score.label: score.probability for score in reading.scores}
+                for reading in readings
+            }
+    return predictions
+
+
+def plan_adherence(
+    predictions: Sequence[Probabilities | None],
+    candidates: Sequence[Candidate],
+    target: Factors | None = None,
+) -> list[float | None]:
+    """The probability that each candidate does what its plan says, 0 to 1; None where there is no plan.
+
+    A target counts instead of the plan, by its least likely part.
+    """
+    return [
+        None
+        if prediction is None or candidate.plan is None
+        else mean_probability(candidate.plan, prediction)
+        if target is None
+        else least_probability(target, prediction)
+        for prediction, candidate in zip(predictions, candidates, strict=True)
+    ]
+
+
+def mechanism_levels(predictions: Sequence[Probabilities | None], mechanism: str) -> list[float | None]:
+    """EPITOME's level of a mechanism in each candidate, 0 to 2: the likeliest one."""
+    return [
+        float(LEVELS.index(next(iter(prediction[mechanism]))))
+        if prediction and mechanism in prediction
+        else None
+        for prediction in predictions
+    ]
+
+
+def mean_probability(plan: Factors, prediction: Probabilities) -> float | None:
+    """The mean probability of the plan's factors; None where none of them was predicted.
+
+    Mechanisms are one factor: the mean over ER, IP and EX of the planned yes or no, where weak and strong are
+    yes (CoMAE §4.2). The user's emotion is no part of what a reply does.
+    """
+    mechanisms = _mechanisms(plan, prediction)
+    parts = [
+        *([sum(mechanisms) / len(mechanisms)] if mechanisms else []),
+        *_act_and_expressed_emotion(plan, prediction),
+    ]
+    return sum(parts) / len(parts) if parts else None
+
+
+def least_probability(target: Factors, prediction: Probabilities) -> float | None:
+    """The least probability of a target's parts, each mechanism being one of them."""
+    return min(
+        [*_mechanisms(target, prediction), *_act_and_expressed_emotion(target, prediction)], default=None
+    )
+
+
+def _mechanisms(plan: Factors, prediction: Probabilities) -> list[float]:
+    """For each mechanism that was predicted, the probability that it is present or absent as planned."""
+    if plan.mechanisms is None:
+        return []
+    absent = {name: prediction[name].get(LEVELS[0], 0.0) for name in MECHANISMS if name in prediction}
+    return [1 - value if name in plan.mechanisms else value for name, value in absent.items()]
+
+
+def _act_and_expressed_emotion(plan: Factors, prediction: Probabilities) -> list[float]:
+    """The probabilities of the planned act and expressed emotion, as far as they were predicted."""
+    planned = (("act", plan.act), ("expressed_emotion", plan.expressed_emotion))
+    return [prediction[head].get(label, 0.0) for head, label in planned if label and head in prediction]
