@@ -349,8 +349,6 @@ class Reply(Record):
     seed: int
     emotion: tuple[Scored, ...] | None = field(default=None, metadata=ALWAYS)
     """What the other person feels, the most likely first."""
-    state: ConversationState | None = None
-    """What was said before and still matters, after a second message."""
     plan: Factors | None = field(default=None, metadata=ALWAYS)
     """What the reply was planned to do."""
     candidates: tuple[Candidate, ...] = field(default=(), metadata=ALWAYS)
@@ -361,6 +359,8 @@ class Reply(Record):
     """Seconds by pipeline stage."""
     notices: tuple[str, ...] = ()
     """What the user should know, such as that a long text was cut."""
+    state: ConversationState | None = None
+    """What was said before and still matters, after a second message."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "timings", frozen("timings", self.timings, float))
