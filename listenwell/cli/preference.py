@@ -183,16 +183,31 @@ def rated(
     plan_drift: Annotated[
         int, typer.Option(help="Besides, pairs of a context that keep replies to their plans.")
     ] = 0,
+    writers: Annotated[
+        bool,
+        typer.Option(
+            "--writers",
+            help="Also prefer the writers' replies of our own conversations, in the plain manner.",
+        ),
+    ] = False,
 ) -> None:
     """Write preference pairs of rated replies, to train a soft prompt or an adapter with DPO."""
     from collections import Counter
 
-    from listenwell.preference.candidate_pairs import plan_drift_pairs, rated_pairs
+    from listenwell.preference.candidate_pairs import (
+        plain_and_stateful,
+        plan_drift_pairs,
+        rated_pairs,
+        writer_pairs,
+    )
     from listenwell.preference.pairs import add_pairs
     from listenwell.preference.ratings import rated_contexts
     from listenwell.training.preference_pairs import Pair
 
     contexts, rows = rated_contexts(ratings, split), list[Pair]()
+    if writers:
+        contexts = [(plain_and_stateful(dialogue), context) for dialogue, context in contexts]
+        rows += writer_pairs(contexts)
     for dialogue, context in contexts:
         rows += rated_pairs(dialogue, context, gap, each)
         rows += plan_drift_pairs(dialogue, context, plan_drift)

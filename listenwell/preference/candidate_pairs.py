@@ -7,14 +7,16 @@ to its plans. Plan-drift pairs counter it: two replies that were rated alike and
 against each other, both under the plan of one of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-from listenwell.dialogue import Dialogue, Factors
+from listenwell.conversation_state import with_state
+from listenwell.dialogue import MANNER, Dialogue, Example, Factors, Turn
 from listenwell.errors import InputError
-from listenwell.generators.plans import is_whole
+from listenwell.generators.plans import is_whole, known_plans
+from listenwell.labels import MANNERS
 from listenwell.preference.pairs import pair_of
 from listenwell.preference.rating_sheets import candidates_of
 from listenwell.preference.ratings import RatedContext
@@ -23,6 +25,10 @@ from listenwell.training.preference_pairs import Pair
 
 ON_POLICY, RATED, PLAN_DRIFT = "on_policy", "rated", "plan_drift"
 """Sources of the rejected reply."""
+WRITER, NEGATIVE = "writer", "negative"
+"""Systems of ratings: who wrote our own conversations, and hard negatives written to their replies."""
+WRITER_GAP = 1.5
+PLAIN = MANNERS[1]
 TOTAL_GAP, GAP = 1.5, 1.0
 """Least difference of the reranker's totals, or of the overall ratings: smaller ones may be noise."""
 EACH = 3
@@ -73,6 +79,37 @@ def plan_drift_pairs(context: Dialogue, rated: RatedContext, each: int) -> Itera
             for (_, chosen, plan), (_, drifted, _) in ((first, second), (second, first)):
                 pairs += pair_of(context, plan, chosen, drifted, PLAN_DRIFT)
     yield from pairs[:each]
+
+
+def plain_and_stateful(context: Dialogue) -> Dialogue:
+    """A context in the plain manner, with its state."""
+    return replace(with_state(context), notes=(*with_state(context).notes, (MANNER, PLAIN)))
+
+
+def writer_pairs(contexts: Sequence[tuple[Dialogue, RatedContext]]) -> Iterator[Pair]:
+    """The writers' replies of our own conversations against the worst sample and against hard negatives.
+
+    Their plans are predicted by the annotators; a hard negative stands under the plan of the writer's reply.
+    """
+    written = [
+        (context, rated, reply)
+        for context, rated in contexts
+        for reply in rated.replies
+        if WRITER in reply.systems and reply.text
+    ]
+    examples = [
+        Example(replace(context, emotion=None), Turn(context.listener, str(reply.text)))
+        for context, _, reply in written
+    ]
+    for (context, rated, best), (_, plan) in zip(written, known_plans(examples), strict=True):
+        worse = [reply for reply in rated.replies if best.overall - reply.overall >= WRITER_GAP]
+        sampled = min((reply for reply in worse if reply.plan), key=lambda reply: reply.overall, default=None)
+        if sampled and sampled.plan and is_whole(sampled.plan):
+            for pair in pair_of(context, plan, best.text, sampled.text, WRITER):
+                yield replace(pair, rejected_plan=sampled.plan if sampled.plan != plan else None)
+        for reply in worse:
+            if any(system.startswith(NEGATIVE) for system in reply.systems):
+                yield from pair_of(context, plan, best.text, reply.text, NEGATIVE)
 
 
 def _planned(rated: RatedContext) -> list[tuple[float, str, Factors]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
+from listenwell.conversation_state import with_state
 from listenwell.dialogue import Factors
 from listenwell.generators.planned import PlannedGenerator
 from listenwell.generators.planned_config import PlannedConfig
@@ -24,19 +25,25 @@ class RatedStates:
     contexts: np.ndarray  # (replies,)
 
 
-def rated_states(generator: Path, paths: Sequence[Path], split: str) -> RatedStates:
-    """A generator's hidden states of the rated replies that have plans, each after its context and plan."""
+def rated_states(generator: Path, paths: Sequence[Path], split: str, limit: int | None = None) -> RatedStates:
+    """A generator's hidden states of the rated replies that have plans, each after its context and plan.
+
+    With a limit, of so many contexts, drawn at random.
+    """
     model = PlannedGenerator.load(PlannedConfig(), generator)
     states, ratings, numbers = list[np.ndarray](), list[float](), list[int]()
     rated = rated_contexts(paths, split)
+    order = np.random.default_rng(0).permutation(len(rated))[:limit]
+    rated = [rated[index] for index in sorted(order.tolist())]
     with progress("reading rated replies", total=len(rated), unit="contexts") as advance:
         for number, (context, replies) in enumerate(rated):
             by_plan: dict[Factors, list[RatedReply]] = {}
             for reply in replies.replies:
                 if reply.plan is not None and reply.text is not None:  # the person's has none
                     by_plan.setdefault(reply.plan, []).append(reply)
+            stateful = with_state(context)
             for plan, some in by_plan.items():
-                states += list(model.hidden_states_of(context, plan, [str(reply.text) for reply in some]))
+                states += list(model.hidden_states_of(stateful, plan, [str(reply.text) for reply in some]))
                 ratings += [reply.overall for reply in some]
                 numbers += [number] * len(some)
             advance(1)
@@ -50,6 +57,7 @@ def fit_reward(  # noqa: PLR0913, PLR0917 - one argument an option
     split: str = "train",
     ridge: float = RIDGE,
     held_out: Sequence[Path] = (),
+    limit: int | None = None,
 ) -> dict[str, object]:
     """Fit a reward model by ridge regression and save it; returns how it was made.
 
@@ -60,8 +68,9 @@ def fit_reward(  # noqa: PLR0913, PLR0917 - one argument an option
         split: of the corpus that was replied to.
         ridge: strength of the regularization.
         held_out: ratings of valid, to measure the agreement on.
+        limit: fit to so many contexts, drawn at random; a context takes about half a second.
     """
-    fitted = rated_states(generator, paths, split)
+    fitted = rated_states(generator, paths, split, limit)
     weights = fit(fitted.states, fitted.ratings, fitted.contexts, ridge)
     about: dict[str, object] = {
         "ridge": ridge,

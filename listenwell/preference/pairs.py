@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from listenwell.checkpoint import find_checkpoint, open_checkpoint
-from listenwell.dialogue import Dialogue, Example, Factors, Turn
+from listenwell.dialogue import MANNER, STATE, Dialogue, Example, Factors, Turn
 from listenwell.errors import CorpusError, InputError, ListenwellError
 from listenwell.files import ResumableJsonl, hash_files, sha256, written_whole
 from listenwell.generators.base import Prefix
@@ -219,7 +219,8 @@ def pair_of(
         return
     # Only what training uses: labels and predictions of the turns would make up most of the file.
     turns = tuple(Turn(turn.speaker, turn.text) for turn in context.turns)
-    yield Pair(replace(context, turns=turns, situation=None, notes=()), plan, chosen, rejected, source)
+    notes = tuple(note for note in context.notes if note[0] in (MANNER, STATE))
+    yield Pair(replace(context, turns=turns, situation=None, notes=notes), plan, chosen, rejected, source)
 
 
 def _group_keys(plan: Factors) -> tuple[tuple[object, ...], ...]:

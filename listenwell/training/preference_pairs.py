@@ -3,6 +3,7 @@
 `listenwell preference pairs` and `listenwell preference rated-pairs` write such files, one `Pair` a line.
 """
 
+import gzip
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -71,9 +72,9 @@ def held_out_share(key: str) -> float:
 
 
 def read_lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their numbers from 1."""
+    """Lines of a file, compressed or not, that are not blank, with their numbers from 1."""
     try:
-        with file.open("rb") as lines:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
             yield from ((number, line) for number, line in enumerate(lines, start=1) if line.strip())
     except OSError as error:
         raise InputError(f"Cannot read {file}: {error.strerror}.", "Name a file of JSON lines.") from None
