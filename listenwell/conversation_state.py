@@ -55,7 +55,7 @@ _FIGURE = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?…\n]+[.!?…]*")
 _NAME = re.compile(
-    rf"\b(?:my|our|his|her|their)\s+(?:\w+\s+)?({_FAMILY}|boss|neighbour|neighbor|teacher|colleague|boyfriend|"
+    rf"\b(?i:my|our|his|her|their)\s+(?:\w+\s+)?({_FAMILY}|boss|neighbour|neighbor|teacher|colleague|boyfriend|"
     r"girlfriend|roommate|flatmate)[,]?\s+(?:called\s+|named\s+)?([A-Z][a-z]+)\b"
 )
 _CAPITAL = re.compile(r"(?<=[a-z,;] )([A-Z][a-z]{2,})\b")

@@ -47,7 +47,7 @@ def test_json_is_one_object_with_every_part(call):
 
 
 def test_a_cut_text_is_noticed_on_standard_error_and_in_json(call):
-    result = call("reply", "-", "--json", "--seed", "1", text="x " * 50_000 + "end")
+    result = call("reply", "-", "--json", "--seed", "1", text="We went to the park. " * 5_000)
     assert "left out" in result.stderr
     assert any("too long" in notice for notice in json.loads(result.stdout)["notices"])
 

@@ -15,7 +15,7 @@ ROUNDS = 5
 
 
 def wait_for_model(url):
-    for _ in range(500):
+    for _ in range(3000):
         if httpx2.get(f"{url}/api/health").json()["status"] == "ready":
             return
         time.sleep(0.01)
@@ -70,7 +70,7 @@ def test_sigterm_finishes_what_is_running_and_waiting(tmp_path):
         threads = [threading.Thread(target=ask, args=(body,)) for body in bodies]
         for thread in threads:
             thread.start()
-        for _ in range(500):
+        for _ in range(3000):
             health = httpx2.get(f"{url}/api/health").json()
             if health["running"] + health["waiting"] >= 3:
                 break

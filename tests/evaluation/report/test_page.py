@@ -16,11 +16,11 @@ def rated(system, overall, checkpoint=None):
 
 
 def test_names_of_older_result_files_are_shown_in_the_fields_words():
-    assert display_name("planned: speaker") == "planned generator"
-    assert display_name("planned: speaker, unvoiced") == "planned generator, no soft prompt"
+    assert display_name("planned: speaker") == "planned generator 0.1"
+    assert display_name("planned: speaker, unvoiced") == "planned generator 0.1, no soft prompt"
     assert display_name("judge: liking_unvoiced") == "reward model, base prompt"
     assert display_name("planned: speaker, 200 contexts without interprets, explores") == (
-        "planned generator, 200 contexts without interpretation, exploration"
+        "planned generator 0.1, 200 contexts without interpretation, exploration"
     )
     assert display_name("situation emotion: bag_emotion") == "situation emotion: fastText classifier"
     assert display_name("MoEL") == "MoEL"
@@ -57,7 +57,7 @@ def test_every_headline_has_a_row_and_a_page():
 def test_marked_rows_have_their_note_at_the_foot():
     pages = Report(ROOT / "results").pages()
     note = "⁴ put together from several runs until a new generator is measured in one run"
-    assert "| planned generator ⁴ | ours | 5,247 |" in pages["results/replies.md"]
+    assert "| planned generator 0.1 ⁴ | ours | 5,247 |" in pages["results/replies.md"]
     assert pages["results/replies.md"].endswith(f"{note}\n")
     assert note in pages["results.md"]
 
