@@ -55,7 +55,7 @@ def rows(folder: Path, split: str, everyday: bool, limit: int | None, seed: int)
     return [messages[index] for index in order]
 
 
-@torch.inference_mode()
+@torch.inference_mode()  # type: ignore[untyped-decorator]
 def hidden_states(model: Any, vocabulary: Vocabulary, views: Sequence[View]) -> np.ndarray:  # noqa: ANN401
     """Mean and last hidden state of each of LAYERS: (views, layers, 2 · width)."""
     inputs = encode_views(vocabulary, views, LIMIT)

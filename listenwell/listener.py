@@ -252,21 +252,18 @@ class Listener:
             assessments = [guard.assess(dialogue) if guard else None for dialogue in dialogues]
             fixed = [assessment.verdict if assessment else None for assessment in assessments]
         rows = [row for row, verdict in enumerate(fixed) if verdict is None]
-        known = [
-            with_state(dialogue, state, emotion[0].label if emotion else None)
-            for dialogue, state, emotion in zip(dialogues, states, emotions, strict=True)
-        ]
-        careful = [assessment is not None and assessment.careful for assessment in assessments]
+        feelings = [emotion[0].label if emotion else None for emotion in emotions]
+        known = list(map(with_state, dialogues, states, feelings))
+        for row, assessment in enumerate(assessments):
+            if assessment is not None and assessment.careful:
+                known[row] = with_care(known[row])
         # Text can only be streamed while it is generated if no later stage may reorder the candidates.
         stream = on_text if self.rerank is None and rows else None
         if stream and guard:
-            allows, assessment = guard.allows, assessments[rows[0]]
-            stream = CheckedText(stream, lambda text: allows(text, assessment))
+            allows, first = guard.allows, assessments[rows[0]]
+            stream = CheckedText(stream, lambda text: allows(text, first))
         proposed = self._propose(
-            [
-                replace(requests[row], dialogue=with_care(known[row]) if careful[row] else known[row])
-                for row in rows
-            ],
+            [replace(requests[row], dialogue=known[row]) for row in rows],
             [emotions[row] for row in rows],
             stream,
             clock,

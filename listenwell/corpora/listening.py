@@ -91,9 +91,11 @@ class PlainRewrites(_Listening):
     kind, manner = "rewrites", "plain"
 
     def _dialogues(self, rows: list[tuple[dict[str, Any], str]]) -> Iterator[Dialogue]:
-        rewritten = {row["id"]: (row.get("listener"), where) for row, where in rows}
+        rewritten: dict[str, tuple[Any, str]] = {
+            row["id"]: (row.get("listener"), where) for row, where in rows
+        }
         for dialogue in EmpatheticDialogues().read("train"):
-            listener, where = rewritten.pop(dialogue.id, (None, ""))
+            listener, where = rewritten.pop(dialogue.id, ([], ""))
             if not where:
                 continue
             try:

@@ -122,11 +122,10 @@ class Planner:
         """
         emotions = [(row, EMOTIONS.index(str(target.emotion))) for row, target in enumerate(targets)]
         tables, acts, rows = self._tables(self._after(state, "emotion", emotions), targets, how.beam)
+        no_care: list[Care] = [""] * len(targets)
         plans = [
             _drawn(table, str(target.emotion), seed, how, own_care)
-            for table, target, seed, own_care in zip(
-                tables, targets, seeds, care or [""] * len(targets), strict=True
-            )
+            for table, target, seed, own_care in zip(tables, targets, seeds, care or no_care, strict=True)
         ]
         indices = [
             rows[row, planned.plan.mechanisms, planned.plan.act]

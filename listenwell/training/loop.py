@@ -129,7 +129,7 @@ class Trainer:
 
     @property
     def _is_bf16_cpu(self) -> bool:
-        return self.device.type == "cpu" and self._precision == torch.bfloat16
+        return bool(self.device.type == "cpu" and self._precision == torch.bfloat16)
 
     def _is_due(self, total: int) -> bool:
         """Whether the last step passed a multiple of `validate_every` epochs."""
