@@ -132,11 +132,10 @@ def test_without_results_of_its_own_nothing_is_shipped(tmp_path, root):
     assert not (root / "listenwell").exists()
 
 
-def test_without_a_card_or_a_place_in_it_nothing_is_shipped(tmp_path, root):
+def test_a_card_without_tables_is_shipped_as_it_is_and_none_is_an_error(tmp_path, root):
     run, card = run_of(tmp_path), root / "docs" / "cards" / "toy.md"
     card.write_text("# Toy\n")
-    with pytest.raises(InputError, match=r"has no line \{\{figures\}\}"):
-        ship.ship("toy", run, root)
+    assert (ship.ship("toy", run, root) / "README.md").read_text() == "# Toy\n"
     card.unlink()
     with pytest.raises(InputError, match=r"no card .*toy\.md"):
         ship.ship("toy", run, root)
@@ -162,7 +161,7 @@ def test_the_shipped_names_no_place_on_a_machine(name):
 def test_the_figures_of_the_shipped_card_are_those_of_the_results(name):
     card = (ROOT / "listenwell" / "pretrained" / name / "README.md").read_text(encoding="utf-8")
     grids = ship.tables(name, ROOT / "results")
-    assert grids
+    assert grids or ship.TABLES not in (ROOT / "docs" / "cards" / f"{name}.md").read_text(encoding="utf-8")
     for grid in grids:
         assert grid.markdown() in card, f"{grid.title}: ship {name} again"
     rows = {line for grid in grids for line in grid.markdown().splitlines()}

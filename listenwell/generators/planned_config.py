@@ -18,7 +18,7 @@ class PlannedConfig:
 
     plans: int = 4
     """How many different plans are tried."""
-    candidates: int = 12
+    candidates: int = 8
     """How many replies in all, shared evenly among the plans."""
     prompt_tokens: int = 512
     """Budget of the dialogue and the persona."""
@@ -26,11 +26,11 @@ class PlannedConfig:
     """The weight of the annotators' emotion beside the generator's own prediction, 0 to 1."""
     plan_temperature: float = 0.5
     """Below 1 prefers likely plans; at 1, one of four plans is often far off."""
-    mechanism_bias: float = 0.8
+    mechanism_bias: float = 0.3
     """What a plan gains, in nats, for each mechanism of empathy that it uses."""
-    interpretation_bias: float = 1.5
+    interpretation_bias: float = 0.3
     """What it gains besides for interpretation."""
-    others_penalty: float = 1.5
+    others_penalty: float = 0.5
     """What a plan loses, in nats, for the act `others`: such replies often miss the point."""
     opposite_penalty: float = 1.5
     """What it loses for an expressed emotion that contradicts the user's, such as joy at a loss."""
@@ -50,7 +50,7 @@ class PlannedConfig:
     """What runs the model."""
     decoding: Decoding = field(
         default_factory=lambda: Decoding(
-            temperature=0.5, repetition_penalty=1.0, no_repeat=4, ending=Ending(max_sentences=3)
+            temperature=0.7, repetition_penalty=1.0, no_repeat=4, ending=Ending(max_sentences=3)
         )
     )
 

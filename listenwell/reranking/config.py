@@ -56,16 +56,14 @@ class RerankerConfig:
     """
 
     reward: float = field(default=3.0, metadata=also_read_as("liked"))
-    """The reward model's score (`generators.reward_model`). On 160 validation contexts it agrees with raters
-    far better than any other feature."""
+    """The reward model's score (`generators.reward_model`), which predicts raters' empathy and relevance."""
     likelihood: float = 0.5
     """log P(reply | dialogue, plan) per token: likely replies are better than odd ones."""
     plan_adherence: float = field(default=0.5, metadata=also_read_as("realized"))
     """The probability that the reply does what its plan says, by the annotators."""
-    interpretation: float = field(default=2.5, metadata=also_read_as("interprets"))
-    """For each level of interpretation, 0 to 2, by the annotators. The reward model prefers warm replies that
-    say little about the other person's situation; this feature and the next one balance it."""
-    exploration: float = field(default=1.25, metadata=also_read_as("explores"))
+    interpretation: float = field(default=0.0, metadata=also_read_as("interprets"))
+    """For each level of interpretation, 0 to 2, by the annotators; the reward model counts it already."""
+    exploration: float = field(default=0.0, metadata=also_read_as("explores"))
     """For each level of exploration, 0 to 2."""
     steered: float = 4.5
     """The weight of `plan_adherence` where the caller gave a target."""
