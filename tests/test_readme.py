@@ -93,10 +93,12 @@ def test_every_number_has_a_file():
 def test_every_command_is_understood(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command)
-    for name in words:  # some arguments must be files that exist
+    for name in words:  # some arguments must be files or folders that exist
         if re.fullmatch(r"[\w/]+\.\w+", name):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).touch()
+        elif re.fullmatch(r"(?:data|runs)/[\w/]+", name):
+            (tmp_path / name).mkdir(parents=True, exist_ok=True)
     assert get_command_at(words) is not None
 
 

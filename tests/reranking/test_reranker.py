@@ -6,7 +6,7 @@ from listenwell.dialogue import Candidate, Dialogue, Factors, Persona, Turn
 from listenwell.errors import InputError, UnknownNameError
 from listenwell.listener import Listener
 from listenwell.reranking import reranker as module
-from listenwell.reranking.config import FAULTS, FEATURES, OLD_NAMES, RerankerConfig
+from listenwell.reranking.config import FAULTS, FEATURES, MERITS, OLD_NAMES, RerankerConfig
 from listenwell.reranking.features import brevity
 from listenwell.reranking.reranker import Reranker, standardized
 from listenwell.serialization import build
@@ -24,7 +24,7 @@ def only(*features, **weights):
 def test_every_feature_has_a_weight():
     others = {"steered", "steered_reward", "steered_faults", "done", "without"}
     assert {field.name for field in fields(RerankerConfig)} == {*FEATURES, *others}
-    assert RerankerConfig().active() == FEATURES
+    assert RerankerConfig().active() == tuple(name for name in FEATURES if name not in MERITS)
 
 
 def test_names_of_earlier_releases_are_understood():
