@@ -93,6 +93,7 @@ def test_every_number_has_a_file():
 def test_every_command_is_understood(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command)
+    (tmp_path / "data" / "risk").mkdir(parents=True)  # an option's default
     for name in words:  # some arguments must be files or folders that exist
         if re.fullmatch(r"[\w/]+\.\w+", name):
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -14,6 +14,7 @@ from listenwell.pipeline import Verdict
 from listenwell.safety.answers import answer, answered_kind, fallback, given_before
 from listenwell.safety.classifier import CONCERN, CRISIS, NONE
 from listenwell.safety.crisis import Detector, Finding, last_message
+from listenwell.safety.everyday import everyday_answer
 from listenwell.safety.help import Help, help_for
 from listenwell.safety.identity import asks_who, who
 from listenwell.safety.replies import careless, faults
@@ -65,7 +66,7 @@ class Guard:
         return cls(Detector.load(), help_for(country))
 
     def assess(self, dialogue: Dialogue) -> Assessment:
-        """Detect a crisis in the last message, or a question about who is there.
+        """Detect a crisis in the last message, a question about who is there, or an everyday turn.
 
         Several messages of the user in a row are read as one.
         """
@@ -75,6 +76,8 @@ class Guard:
             fixed = answer(finding.kind, self.help, given_before(finding.kind, own))
         elif asks_who(text):
             fixed = who(own)
+        elif finding.level == NONE and (usual := everyday_answer(text, own)):
+            fixed = usual
         else:
             return Assessment(finding)
         return Assessment(finding, Verdict(fixed, _frozen(self._notes(finding) | {"answer": "fixed"})))

@@ -29,7 +29,9 @@ def test_a_talk_with_what_is_behind_each_reply(page):
     unfold(page, "Other candidates")
     expect(page.locator(".candidates")).to_be_hidden()
     talk(page, "Really!")  # what cannot be steered any more is still told
-    expect(page.locator(".plan")).to_have_text("EmotionproudMechanismsinterpretationActacknowledgingTonejoy")
+    expect(page.locator(".plan")).to_have_text(
+        "EmotionproudMechanismsinterpretationActacknowledgingExpressed emotionjoy"
+    )
 
 
 def test_steering_keeps_both_replies(page, listener):
