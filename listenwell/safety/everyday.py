@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 LONGEST = 12
 """Words of a message that may be an everyday turn."""
+MOST_CHARACTERS = 120
 
 ANSWERS: dict[str, tuple[str, ...]] = {
     "thanks": (
@@ -65,10 +66,15 @@ _THANKS = re.compile(
     r"for listening to me|i (?:really )?appreciate (?:it|that|you)|dear|mate|friend|bud|you helped|"
     r"that helped|that helps))*$"
 )
+_LEAVING = (
+    r"(?:good ?bye+|by+e+|good ?night|night night|nighty night|cya|see (?:you|ya)|ttyl|gtg|g2g|farewell|"
+    r"so long|i(?:'ve)? (?:got|have|need) to go|gotta (?:go|run)|talk (?:to you )?(?:later|soon|tomorrow)|"
+    r"good (?:evening|day) to you|take care|speak soon|signing off|(?:i'm )?(?:heading )?off to bed)"
+)
 _BYE = re.compile(
-    r"\b(?:good ?bye+|by+e+|bye bye|good ?night|night night|cya|see (?:you|ya)|ttyl|gtg|g2g|farewell|so long|"
-    r"(?:got|gotta|have|need) to go|gotta (?:go|run)|talk (?:later|soon|tomorrow)|off to (?:bed|work|sleep)|"
-    r"good (?:evening|day) to you|take care|speak soon|signing off|heading (?:off|out|to bed))\b"
+    rf"(?:(?:{_LEAVING}|ok|okay|oh|well|right|anyway|alright|thanks|thank you|thx|so much|"
+    r"for (?:listening|now|today)|now|then|and|later|soon|tomorrow|all|everyone|mate|dear|friend|again|xx?|"
+    r"sleep well)(?: |$))+\Z"
 )
 _GREETING = re.compile(
     r"^(?:(?:oh|well|um|and|no worries) )*(?:hi+|hello+|hey+|heya|hiya|yo|sup|howdy|greetings|hallo|hullo|"
@@ -82,21 +88,24 @@ _REQUEST = re.compile(
     r"name (?:the|all|three|two|five)|list (?:the|all)|spell|define|recite|sing|tell me (?:a joke|the))\b"
 )
 _FACT = re.compile(
-    _START + r"(?:what|what's|which|who|who's|when|where|how (?:many|much|far|long|old|tall|big))\b"
+    _START + r"(?:what|what's|which|who|who's|when|where|how (?:many|much|far|long|old|tall|big))\b.*"
+    r"(?:\d|\b(?:capital|president|country|countries|planets?|weather|temperature|population|recipe|spell|"
+    r"plural|square|grams?|ounces?|kilomet\w+|miles|percent|degrees|film|movie|song|actor|author|world cup|"
+    r"election|vote|language)\b)"
 )
 _PERSONAL = re.compile(
     r"\b(?:i|i'm|i've|my|me|mine|you|your|u|we|our|us|he|she|they|him|her|them|his|their|this|that|it)\b"
 )
 _MATHS = re.compile(r"(?:what(?:'s| is) )?[\d.,() ]+(?:[-+*/x×÷^%=][\d.,() ]*)+\??\Z")
 _IDENTITY = re.compile(  # what identity.py does not ask about
-    _START
-    + r"(?:(?:wait|seriously|honestly|listen|sorry) )*(?:(?:do|can|did|will|would) (?:you|u)|if i unplug)\b"
-    r"(?! ever).*\b(?:believe in|see me|hear me|die|sleep|eat|dream|wifi|camera|typing)\b"
+    _START + r"(?:(?:wait|seriously|honestly|listen|sorry) )*(?:(?:do|can|did) (?:you|u)|if i unplug)\b.*"
+    r"\b(?:believe in god|see me|hear me|wifi|camera|typing)\b"
 )
 _INSULT = re.compile(
-    r"\b(?:(?:you|u|you're|you are|ur|youre)(?: \w+){0,3} (?:useless|stupid|dumb|idiot|rubbish|pathetic|"
-    r"boring|worthless|crap|trash|garbage|moron|suck|annoying)|(?:dumb|stupid|useless|bloody|shitty) "
-    r"(?:bot|machine|thing|program|computer|robot|app|ai)|shut up|i hate you|you suck|stop asking)\b"
+    _START + r"(?:(?:you|u|you're|you are|ur|youre)(?: (?:are|r|so|just|really|such|a|totally)){0,3} "
+    r"(?:useless|stupid|dumb|idiot|rubbish|pathetic|boring|worthless|crap|trash|garbage|moron|suck|annoying)|"
+    r"shut up$|i hate you|(?:(?:dumb|stupid|useless) )+(?:bot|chatbot|ai|program)$|"
+    r"stop asking (?:me )?questions)\b"
 )
 _OTHER = frozenset(
     """
@@ -124,6 +133,8 @@ def everyday_answer(message: str, own_turns: Sequence[str]) -> str | None:
 
 def everyday_kind(message: str) -> str | None:
     """Which of ANSWERS a message asks for."""
+    if len(message) > MOST_CHARACTERS:
+        return None
     text = message.casefold().replace("’", "'")
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?|\d+", text)
     if len(words) > LONGEST:
@@ -148,7 +159,10 @@ def _is_foreign(words: Sequence[str]) -> bool:
 
 _TESTS: tuple[tuple[str, Test], ...] = (
     ("language", lambda text, words, asks: _is_foreign(words)),
-    ("goodbye", lambda text, words, asks: not asks and bool(_BYE.search(text)) and len(words) <= 10),
+    (
+        "goodbye",
+        lambda text, words, asks: not asks and bool(_BYE.match(text)) and bool(re.search(_LEAVING, text)),
+    ),
     (
         "thanks",
         lambda text, words, asks: not asks and bool(_THANKS.match(text)),
@@ -156,7 +170,7 @@ _TESTS: tuple[tuple[str, Test], ...] = (
     ("how_are_you", lambda text, words, asks: bool(_HOW.match(text))),
     ("greeting", lambda text, words, asks: bool(_GREETING.match(text))),
     ("identity", lambda text, words, asks: bool(_IDENTITY.match(text))),
-    ("insult", lambda text, words, asks: bool(_INSULT.search(text))),
+    ("insult", lambda text, words, asks: bool(_INSULT.match(text))),
     ("request", lambda text, words, asks: bool(_REQUEST.match(text))),
     ("request", lambda text, words, asks: asks and bool(_FACT.match(text)) and not _PERSONAL.search(text)),
     ("unsure", lambda text, words, asks: len(words) <= 2 and words[0] in _UNSURE),

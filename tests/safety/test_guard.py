@@ -82,7 +82,10 @@ def test_the_first_candidate_that_may_be_said_is_taken():
         "level": "none",
         "reasons": "legal, promise",
     }
-    assert dict(guard(talk("We moved house."), [GOOD, BAD]).safety) == {"answer": "candidate", "level": "none"}
+    assert dict(guard(talk("We moved house."), [GOOD, BAD]).safety) == {
+        "answer": "candidate",
+        "level": "none",
+    }
 
 
 @pytest.mark.parametrize("candidates", [[], [BAD], [Candidate(" "), WORSE]])
