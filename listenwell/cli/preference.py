@@ -228,6 +228,9 @@ def fit(
     split: Split = "train",
     ridge: Annotated[float | None, typer.Option(help="Strength of the regularization; 3000.")] = None,
     held_out: Annotated[list[Path] | None, typer.Option(help="Ratings of valid, to measure on.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Fit to so many contexts, drawn at random; each takes a second.")
+    ] = None,
 ) -> None:
     """Fit the reward model of a generator to ratings of its replies."""
     from listenwell.generators.planned import SHIPPED
@@ -235,7 +238,9 @@ def fit(
     from listenwell.preference.fit_reward import fit_reward
 
     strength = RIDGE if ridge is None else ridge
-    typer.echo(json.dumps(fit_reward(ratings, generator or SHIPPED, out, split, strength, held_out or ())))
+    typer.echo(
+        json.dumps(fit_reward(ratings, generator or SHIPPED, out, split, strength, held_out or (), limit))
+    )
 
 
 @preference.command()
